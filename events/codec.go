@@ -1,0 +1,77 @@
+package events
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// Encode writes a wire value as msgpack: a map with named keys. The same value
+// always gives the same bytes.
+func Encode(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := msgpack.GetEncoder()
+	defer msgpack.PutEncoder(enc)
+	enc.Reset(&buf)
+	enc.SetCustomStructTag("json")
+	enc.UseCompactInts(true)
+	enc.SetSortMapKeys(true)
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode %T: %w", v, err)
+	}
+	return buf.Bytes(), nil
+}
+
+// Decode reads a msgpack wire value after [Validate] has passed the bytes.
+// Unknown keys are ignored: readers of stored events are lenient, additions
+// are optional.
+func Decode(b []byte, v any) error { return decode(b, v, false) }
+
+// DecodeCommand reads what somebody sent to a door, msgpack or, when the first
+// byte is '{', JSON. Unknown keys are errors: a command that says more than the
+// core understands must not be half understood. asJSON tells how to reply.
+func DecodeCommand(b []byte, v any) (asJSON bool, err error) {
+	if len(b) > 0 && b[0] == '{' {
+		dec := json.NewDecoder(bytes.NewReader(b))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(v); err != nil {
+			return true, fmt.Errorf("not the JSON of this command: %w", err)
+		}
+		if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+			return true, errors.New("not the JSON of this command: something follows the object")
+		}
+		return true, nil
+	}
+	return false, decode(b, v, true)
+}
+
+// EncodeReply writes a reply in the encoding that the command had.
+func EncodeReply(v any, asJSON bool) ([]byte, error) {
+	if !asJSON {
+		return Encode(v)
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", v, err)
+	}
+	return b, nil
+}
+
+func decode(b []byte, v any, strict bool) error {
+	if err := Validate(b); err != nil {
+		return err
+	}
+	dec := msgpack.GetDecoder()
+	defer msgpack.PutDecoder(dec)
+	dec.Reset(bytes.NewReader(b))
+	dec.SetCustomStructTag("json")
+	dec.DisallowUnknownFields(strict)
+	if err := dec.Decode(v); err != nil {
+		return fmt.Errorf("decode %T: %w", v, err)
+	}
+	return nil
+}
