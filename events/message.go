@@ -112,10 +112,15 @@ func EncodeMessage(m Message) ([]byte, Digest, error) {
 		}
 		env.Events = append(env.Events, wireEvent{e.EventType(), b})
 	}
+	keys := make(map[string]bool, len(m.Bodies))
 	for _, b := range m.Bodies {
 		if len(b.Salt) != SaltSize {
 			return nil, "", fmt.Errorf("body %q: salt of %d bytes, want %d", b.Key, len(b.Salt), SaltSize)
 		}
+		if keys[b.Key] {
+			return nil, "", fmt.Errorf("body %q: a second one with this key", b.Key)
+		}
+		keys[b.Key] = true
 		env.Commits = append(env.Commits, wireCommit{b.Key, b.Commitment()})
 	}
 	e, err := Encode(env)
@@ -160,13 +165,19 @@ func DecodeMessage(b []byte) (Message, error) {
 	return m, checkBodies(w.Bodies, env.Commits)
 }
 
+// checkBodies checks every body against the envelope. The salt's length is
+// part of that: else bytes could move between salt and data and still fit.
 func checkBodies(bodies []Body, commits []wireCommit) error {
-	known := make(map[string]Digest, len(commits))
+	open := make(map[string]Digest, len(commits))
 	for _, c := range commits {
-		known[c.Key] = c.Digest
+		open[c.Key] = c.Digest
 	}
 	for _, b := range bodies {
-		if d, ok := known[b.Key]; !ok || d != b.Commitment() {
+		d, known := open[b.Key]
+		delete(open, b.Key)
+		removed := b.Data == nil
+		fits := len(b.Salt) == SaltSize && d == b.Commitment()
+		if !known || !removed && !fits {
 			return fmt.Errorf("body %q does not fit its commitment", clip(b.Key))
 		}
 	}
@@ -182,11 +193,12 @@ func (m Message) TypeHeader() string {
 	return strings.Join(names, ",")
 }
 
-// Body returns the data of a body, false if the message does not carry it.
+// Body returns the data of a body, false if the message does not carry it or
+// it was removed.
 func (m Message) Body(key string) ([]byte, bool) {
 	for _, b := range m.Bodies {
 		if b.Key == key {
-			return b.Data, true
+			return b.Data, b.Data != nil
 		}
 	}
 	return nil, false

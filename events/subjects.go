@@ -110,6 +110,8 @@ type DoorSubject struct {
 	Verb     string
 }
 
+const verbLetters = "abcdefghijklmnopqrstuvwxyz_"
+
 // ParseDoorSubject takes apart a subject made by [FrontendSubject] or
 // [LobbySubject].
 func ParseDoorSubject(s string) (DoorSubject, error) {
@@ -119,7 +121,7 @@ func ParseDoorSubject(s string) (DoorSubject, error) {
 		return DoorSubject{}, bad
 	}
 	id, err := ParseID(f[5])
-	if err != nil || f[4] != "fe" || f[6] == "" || strings.ContainsAny(f[6], "*>") {
+	if err != nil || f[4] != "fe" || f[6] == "" || strings.Trim(f[6], verbLetters) != "" {
 		return DoorSubject{}, bad
 	}
 	d := DoorSubject{Frontend: id, Verb: f[6]}

@@ -40,27 +40,26 @@ func Validate(b []byte) error {
 		}
 		pos += int(size)
 		pending--
-		for depth > 0 && open[depth-1] == 0 {
-			depth--
-		}
 		if depth > 0 {
 			open[depth-1]--
 		}
-		if !isContainer || items == 0 {
+		if isContainer && items > 0 {
+			pending += items
+			if pending > uint64(len(b)-pos) {
+				return fmt.Errorf("%w: more items declared than bytes left at byte %d", ErrMalformed, pos)
+			}
+			if depth == maxDepth {
+				return fmt.Errorf("%w: nested deeper than %d at byte %d", ErrMalformed, maxDepth, pos)
+			}
+			open[depth] = items
+			depth++
 			continue
 		}
-		pending += items
-		if pending > uint64(len(b)-pos) {
-			return fmt.Errorf("%w: more items declared than bytes left at byte %d", ErrMalformed, pos)
-		}
+		// A container stays open until its last item is complete, not begun:
+		// that is how deep a decoder recurses.
 		for depth > 0 && open[depth-1] == 0 {
-			depth-- // a container that owes nothing more does not count as open
+			depth--
 		}
-		if depth == maxDepth {
-			return fmt.Errorf("%w: nested deeper than %d at byte %d", ErrMalformed, maxDepth, pos)
-		}
-		open[depth] = items
-		depth++
 	}
 	if pos != len(b) {
 		return fmt.Errorf("%w: %d bytes behind the value", ErrMalformed, len(b)-pos)

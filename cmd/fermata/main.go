@@ -1,0 +1,72 @@
+// Command fermata is the one name to remember. It is replaced by the program
+// that does the work:
+//
+//	fermata [tui …]   the terminal frontend, tui-frontend
+//	fermata acp …     the frontend for editors, acp-frontend
+//	fermata WORD …    the core: fermata X is core X
+//
+// The programs are looked for beside fermata itself, then in PATH. Its own
+// failures exit with 127 when there is no such program, 126 when it cannot be
+// run; every other status is that program's.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+)
+
+const (
+	exitCannotRun = 126
+	exitNotFound  = 127
+)
+
+func main() {
+	name, args := dispatch(os.Args[1:])
+	program, err := find(name)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "fermata: %v\n", err)
+		os.Exit(exitNotFound)
+	}
+	err = syscall.Exec(program, append([]string{name}, args...), os.Environ())
+	fmt.Fprintf(os.Stderr, "fermata: cannot run %s: %v\n", program, err)
+	os.Exit(exitCannotRun)
+}
+
+// dispatch picks the program for the words behind fermata, and what of them is
+// its own.
+func dispatch(words []string) (program string, args []string) {
+	switch {
+	case len(words) == 0:
+		return "tui-frontend", nil
+	case words[0] == "tui":
+		return "tui-frontend", words[1:]
+	case words[0] == "acp":
+		return "acp-frontend", words[1:]
+	}
+	return "core", words
+}
+
+// find looks beside our own file, where the programs are installed together,
+// and only then in PATH. Links are followed: fermata may be linked into a
+// directory of PATH, and another program there may be called core.
+func find(name string) (string, error) {
+	self, err := os.Executable()
+	if err == nil {
+		self, err = filepath.EvalSymlinks(self)
+	}
+	if err == nil {
+		beside := filepath.Join(filepath.Dir(self), name)
+		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
+			return beside, nil
+		}
+	}
+	inPath, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%s is missing: it belongs beside %s, or in a directory of PATH (%w)", name, self, errors.Unwrap(err))
+	}
+	return inPath, nil
+}

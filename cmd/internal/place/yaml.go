@@ -1,0 +1,150 @@
+package place
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// ConfigError is what is wrong in config.yaml, and where: line and column from
+// 1, Path such as confirmation.timeout_seconds, "" for the file as a whole.
+type ConfigError struct {
+	File    string
+	Line    int
+	Column  int
+	Path    string
+	Message string
+}
+
+// Error implements error.
+func (e *ConfigError) Error() string {
+	s := fmt.Sprintf("%s:%d:%d: ", e.File, e.Line, e.Column)
+	if e.Path != "" {
+		s += e.Path + ": "
+	}
+	return s + e.Message
+}
+
+func parse(file string, data []byte) (Config, error) {
+	doc, err := document(file, data)
+	if err != nil {
+		return Config{}, err
+	}
+	c := Default()
+	if doc == nil {
+		return c, nil
+	}
+	r := reader{file: file, keys: Keys(), config: &c}
+	if err := r.mapping(doc, ""); err != nil {
+		return Config{}, err
+	}
+	return c, nil
+}
+
+// document reads the one YAML document; nil if there is nothing in the file.
+func document(file string, data []byte) (*yaml.Node, error) {
+	loader, err := yaml.NewLoader(bytes.NewReader(data))
+	if err != nil {
+		return nil, yamlError(file, err)
+	}
+	var doc, second yaml.Node
+	if err := loader.Load(&doc); errors.Is(err, io.EOF) {
+		return nil, nil
+	} else if err != nil {
+		return nil, yamlError(file, err)
+	}
+	if err := loader.Load(&second); err == nil {
+		return nil, &ConfigError{File: file, Line: max(second.Line, 1), Column: max(second.Column, 1), Message: "a second document; there must be one"}
+	} else if !errors.Is(err, io.EOF) {
+		return nil, yamlError(file, err)
+	}
+	if len(doc.Content) == 0 || empty(doc.Content[0]) {
+		return nil, nil
+	}
+	return doc.Content[0], nil
+}
+
+func empty(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && n.Tag == "!!null" && n.Value == ""
+}
+
+func yamlError(file string, err error) error {
+	e := &ConfigError{File: file, Line: 1, Column: 1, Message: err.Error()}
+	var at *yaml.LoadError
+	if errors.As(err, &at) && at.Mark.Line > 0 {
+		e.Line, e.Column, e.Message = at.Mark.Line, max(at.Mark.Column, 1), at.Message
+	}
+	return e
+}
+
+// reader walks the document along the known keys.
+type reader struct {
+	file   string
+	keys   []Key
+	config *Config
+}
+
+func (r reader) mapping(n *yaml.Node, path string) error {
+	if n.Kind != yaml.MappingNode {
+		return r.fail(n, path, "must be a mapping of keys to values")
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name, value := n.Content[i], n.Content[i+1]
+		if name.Kind != yaml.ScalarNode {
+			return r.fail(name, path, "a key must be a word")
+		}
+		at := name.Value
+		if path != "" {
+			at = path + "." + name.Value
+		}
+		if seen[name.Value] {
+			return r.fail(name, at, "this key is there twice")
+		}
+		seen[name.Value] = true
+		if err := r.value(name, value, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r reader) value(name, value *yaml.Node, path string) error {
+	if slices.ContainsFunc(r.keys, func(k Key) bool { return strings.HasPrefix(k.Name, path+".") }) {
+		return r.mapping(value, path)
+	}
+	i := slices.IndexFunc(r.keys, func(k Key) bool { return k.Name == path })
+	if i < 0 {
+		return r.fail(name, path, "unknown key; known are "+r.known())
+	}
+	k := r.keys[i]
+	switch {
+	case value.Kind != yaml.ScalarNode:
+		return r.fail(value, path, "must be a single value")
+	case k.number && value.Tag != "!!int" && value.Tag != "!!float":
+		return r.fail(value, path, fmt.Sprintf("must be a number, not %q", value.Value))
+	case !k.number && value.Tag != "!!str":
+		return r.fail(value, path, fmt.Sprintf("must be a word, not %q", value.Value))
+	}
+	if err := k.set(r.config, value.Value); err != nil {
+		return r.fail(value, path, err.Error())
+	}
+	return nil
+}
+
+func (r reader) known() string {
+	var names []string
+	for _, k := range r.keys {
+		names = append(names, k.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (r reader) fail(n *yaml.Node, path, message string) error {
+	return &ConfigError{File: r.file, Line: n.Line, Column: n.Column, Path: path, Message: message}
+}

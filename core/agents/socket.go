@@ -1,0 +1,362 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/fermata-hitl/fermata/events"
+)
+
+// Options of a socket.
+type Options struct {
+	// Listener is agent.sock. Only the user's own processes may get through
+	// it; the socket does not ask who they are. It is closed when Run ends.
+	Listener net.Listener
+	Desk     Desk
+	// Adapters by agent. Calls of an agent without one are denied.
+	Adapters map[events.Agent]Adapter
+	// Stopping is the Desk's error that says that this core is stopping. Such
+	// a call gets no verdict: its connection closes and its asker comes back
+	// to the next core.
+	Stopping error
+	// Control answers a control line; what it returns is stdout, its error
+	// stderr with exit 1. nil denies all of them.
+	Control func(ctx context.Context, event string) (string, error)
+	// MaxConns bounds the open connections; 0 means 20,000. One more is denied.
+	MaxConns int
+	// FirstLine is the time that a connection has to say its call; 0 means
+	// 10 s. The receipt has the same.
+	FirstLine time.Duration
+	// Log hears what goes wrong; nil means nowhere.
+	Log *slog.Logger
+	// Now is the clock of agents' deadlines; nil means time.Now.
+	Now func() time.Time
+}
+
+// A control line is an [events.HookCall] of the agent [ControlAgent], with a
+// word as its event and no operation: how the CLI speaks to its core.
+const (
+	ControlAgent  = "core"
+	ControlStatus = "status"
+	ControlStop   = "stop"
+)
+
+// Socket serves agent.sock.
+type Socket struct {
+	o Options
+
+	mu     sync.Mutex
+	conns  map[net.Conn]struct{}
+	closed bool
+	wg     sync.WaitGroup
+}
+
+// NewSocket makes a socket. Run serves it.
+func NewSocket(o Options) *Socket {
+	if o.MaxConns == 0 {
+		o.MaxConns = 20_000
+	}
+	if o.FirstLine == 0 {
+		o.FirstLine = 10 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Socket{o: o, conns: map[net.Conn]struct{}{}}
+}
+
+// Run serves until ctx ends, which is no error. It then closes every
+// connection and says nothing on them: the end of a core ends no operation,
+// its askers come back.
+func (s *Socket) Run(ctx context.Context) error {
+	defer s.wg.Wait()
+	defer s.close()
+	defer context.AfterFunc(ctx, s.close)()
+	for {
+		c, err := s.o.Listener.Accept()
+		if ctx.Err() != nil {
+			if err == nil {
+				_ = c.Close()
+			}
+			return nil
+		}
+		if err != nil {
+			if isClosed(err) {
+				return err
+			}
+			s.o.Log.Error("cannot accept an agent's call", "error", err) // no file left, for instance
+			if !pause(ctx, 50*time.Millisecond) {
+				return nil
+			}
+			continue
+		}
+		s.admit(ctx, c)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+func (s *Socket) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.closed = true
+	_ = s.o.Listener.Close()
+	for c := range s.conns {
+		_ = c.Close()
+	}
+}
+
+// admit starts serving a connection, or denies it when there are too many.
+func (s *Socket) admit(ctx context.Context, c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		_ = c.Close()
+		return
+	}
+	full := len(s.conns) >= s.o.MaxConns
+	if !full {
+		s.conns[c] = struct{}{}
+	}
+	s.wg.Go(func() {
+		defer s.forget(c)
+		if full {
+			s.o.Log.Error("too many agents' calls at once", "limit", s.o.MaxConns)
+			_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+			_ = send(c, Deny("", "", events.CodeLogUnavailable,
+				NotChecked(events.CodeLogUnavailable, "the core has too many calls waiting")))
+			return
+		}
+		s.serve(ctx, c)
+	})
+}
+
+func (s *Socket) forget(c net.Conn) {
+	_ = c.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+// serve is the life of one connection. Nothing that an agent sends may take
+// the core down, so a panic becomes a deny.
+func (s *Socket) serve(ctx context.Context, c net.Conn) {
+	var call events.HookCall
+	defer func() {
+		if p := recover(); p != nil {
+			s.o.Log.Error("a call broke its adapter", "agent", call.Agent, "event", call.Event, "panic", p,
+				"stack", string(debug.Stack()))
+			s.deny(c, call, events.CodeNoCanonicalForm, "its payload broke the core's adapter")
+		}
+	}()
+	call, event, ok := s.receive(ctx, c)
+	if !ok {
+		return
+	}
+	if !event.Gated {
+		s.o.Log.Debug("observed", "agent", call.Agent, "event", call.Event)
+		_ = send(c, events.HookLine{})
+		return
+	}
+	adapter, ok := s.o.Adapters[event.Agent]
+	if !ok {
+		s.deny(c, call, events.CodeNeedsNewerCore, "this version has no adapter for "+call.Agent)
+		return
+	}
+	if s.propose(ctx, c, call, event, adapter) {
+		s.wait(ctx, c, call, adapter)
+	}
+}
+
+// receive reads the call and finds its event in the table.
+func (s *Socket) receive(ctx context.Context, c net.Conn) (events.HookCall, NativeEvent, bool) {
+	_ = c.SetReadDeadline(time.Now().Add(s.o.FirstLine))
+	line, err := readLine(c, 4<<10, MaxLine)
+	if err != nil {
+		switch {
+		case isClosed(err): // it left without a word
+		case errors.Is(err, errLineTooLong):
+			s.deny(c, events.HookCall{}, events.CodeTooLarge, err.Error())
+		default:
+			s.deny(c, events.HookCall{}, events.CodeNoCanonicalForm, "agent-hook's line did not arrive: "+err.Error())
+		}
+		return events.HookCall{}, NativeEvent{}, false
+	}
+	_ = c.SetReadDeadline(time.Time{})
+	call, err := DecodeCall(line)
+	event, known := Lookup(events.Agent(call.Agent), call.Event)
+	var bad *badCall
+	if errors.As(err, &bad) {
+		if known && !event.Gated {
+			s.o.Log.Warn("an observed event cannot be read", "agent", call.Agent, "event", call.Event, "error", bad)
+			_ = send(c, events.HookLine{})
+			return call, event, false
+		}
+		s.deny(c, call, bad.code, bad.text)
+		return call, event, false
+	}
+	if call.Agent == ControlAgent && s.o.Control != nil {
+		_ = send(c, s.control(ctx, call.Event))
+		return call, event, false
+	}
+	if !known {
+		s.deny(c, call, events.CodeNeedsNewerCore, "this version knows no event "+clip(call.Event)+" of an agent "+clip(call.Agent))
+	}
+	return call, event, known
+}
+
+func (s *Socket) control(ctx context.Context, event string) events.HookLine {
+	out, err := s.o.Control(ctx, event)
+	if err != nil {
+		return events.HookLine{Exit: 1, Stderr: err.Error() + "\n"}
+	}
+	return events.HookLine{Stdout: out}
+}
+
+// propose puts the operation before the desk and tells agent-hook that it is
+// there. False: the exchange is over.
+func (s *Socket) propose(ctx context.Context, c net.Conn, call events.HookCall, e NativeEvent, a Adapter) bool {
+	p, err := a.Translate(call)
+	if err != nil {
+		s.deny(c, call, events.CodeNoCanonicalForm, err.Error())
+		return false
+	}
+	p.Operation, p.Secret = call.Operation, call.Secret
+	p.Deadline = deadline(call, e, s.o.Now())
+	if p.Cwd == "" {
+		p.Cwd = call.Cwd
+	}
+	if err := s.o.Desk.Propose(ctx, p); err != nil {
+		s.refused(ctx, c, call, err)
+		return false
+	}
+	if err := send(c, events.HookLine{Accepted: true}); err != nil {
+		s.gone(ctx, call)
+		return false
+	}
+	return true
+}
+
+// wait holds the connection until the verdict is delivered or the asker goes.
+func (s *Socket) wait(ctx context.Context, c net.Conn, call events.HookCall, a Adapter) {
+	defer s.gone(ctx, call)
+	connected, leave := context.WithCancel(ctx)
+	defer leave()
+	receipt := make(chan error, 1)
+	s.wg.Go(func() {
+		err := readReceipt(c, call.Operation)
+		receipt <- err
+		if err != nil {
+			leave()
+		}
+	})
+	v, err := s.o.Desk.Await(connected, call.Operation, call.Secret)
+	switch {
+	case len(receipt) > 0:
+		err = errors.New("it left, or confirmed a verdict that it had not heard")
+	case err != nil:
+		s.refused(ctx, c, call, err)
+	default:
+		_ = c.SetReadDeadline(time.Now().Add(s.o.FirstLine))
+		err = send(c, a.Reply(call, v))
+	}
+	if err != nil {
+		_ = c.Close()
+	}
+	if heard := <-receipt; err == nil {
+		err = heard
+	}
+	if err != nil {
+		s.o.Log.Info("an asker went without its verdict", "operation", call.Operation, "agent", call.Agent, "pid", call.PID, "cause", err)
+		return
+	}
+	if err := s.o.Desk.Receipt(ctx, call.Operation, call.Secret); err != nil {
+		s.o.Log.Warn("a receipt was not recorded", "operation", call.Operation, "error", err)
+	}
+}
+
+// gone reports the end of an asker's connection, unless it is the core that
+// goes: that ends no operation.
+func (s *Socket) gone(ctx context.Context, call events.HookCall) {
+	if ctx.Err() == nil {
+		s.o.Desk.Gone(call.Operation, call.Secret, events.EndAgentGone)
+	}
+}
+
+// refused says the desk's no as a deny.
+func (s *Socket) refused(ctx context.Context, c net.Conn, call events.HookCall, err error) {
+	if ctx.Err() != nil || s.o.Stopping != nil && errors.Is(err, s.o.Stopping) {
+		return
+	}
+	code, text := events.CodeLogUnavailable, err.Error()
+	var r *events.Refused
+	if errors.As(err, &r) {
+		code = refusalCode(r.Code)
+	}
+	s.o.Log.Error("a call was refused at the door", "operation", call.Operation, "agent", call.Agent, "error", err)
+	s.deny(c, call, code, text)
+}
+
+func refusalCode(r events.Reject) events.Code {
+	switch r {
+	case events.RejectMalformed:
+		return events.CodeNoCanonicalForm
+	case events.RejectNotYours, events.RejectAlreadyCommitted, events.RejectUnknownOperation, events.RejectWithdrawn:
+		return events.CodeEnded
+	}
+	return events.CodeLogUnavailable
+}
+
+func (s *Socket) deny(c net.Conn, call events.HookCall, code events.Code, text string) {
+	s.o.Log.Warn("denied at the door", "agent", clip(call.Agent), "event", clip(call.Event), "code", code, "reason", text)
+	_ = send(c, Deny(events.Agent(call.Agent), call.Event, code, NotChecked(code, text)))
+}
+
+// readReceipt waits for the one line that says that the asker took its verdict.
+func readReceipt(c net.Conn, op events.ID) error {
+	line, err := readLine(c, 64, maxReceipt)
+	if err != nil {
+		return err
+	}
+	var r events.HookReceipt
+	if _, err := events.DecodeCommand(line, &r); err != nil {
+		return err
+	}
+	if r.Receipt != op {
+		return errors.New("a receipt for another operation")
+	}
+	return nil
+}
+
+// send writes one line. A peer that does not read it within ten seconds is
+// gone.
+func send(c net.Conn, line events.HookLine) error {
+	b, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	if err := c.SetWriteDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return err
+	}
+	_, err = c.Write(append(b, '\n'))
+	return err
+}

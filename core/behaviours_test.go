@@ -1,0 +1,508 @@
+package core
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/fermata-hitl/fermata/events"
+	"github.com/google/go-cmp/cmp"
+)
+
+// asked is an operation whose first hook of three asks about {"path":"a"}.
+func asked(t *testing.T) *story {
+	st := newStory(t)
+	st.want("Proposed,HookStarted", propose1(`{"path":"a"}`, next(run(1), 0, 1, 2)))
+	st.want("HookRan,Request", askDone(run(1), q1, next(run(2), 0, 1, 2)))
+	return st
+}
+
+func TestClaimAndAnswer(t *testing.T) {
+	all := next(run(2), 0, 1, 2)
+	t.Run("B2 a question is a request with its own id", func(t *testing.T) {
+		st := asked(t)
+		r := last[events.Request](st)
+		want := events.Request{
+			Gate: events.GateHook, ID: q1, Hook: hook(0), Run: run(1), Previous: -1, Deadline: 99, DeadlineFrom: "hook",
+			Version:    events.Version{Digest: events.DigestOf([]byte(`{"path":"a"}`)), Bytes: 12},
+			WhenNobody: events.NobodyReject, Offered: 2,
+		}
+		if diff := cmp.Diff(want, r); diff != "" {
+			t.Error(diff)
+		}
+		if r.EventType() != "HookConfirmationRequest" {
+			t.Error(r.EventType())
+		}
+	})
+	t.Run("B3 the first frontend to claim owns the question", func(t *testing.T) {
+		st := asked(t)
+		st.want("Claimed", TakeClaim{Question: q1, Frontend: tui, Principal: ana})
+		st.want("!not_claimer", TakeClaim{Question: q1, Frontend: web, Principal: bob})
+		st.want("", TakeClaim{Question: q1, Frontend: tui, Principal: ana})
+		_, err := Decide(st.s, TakeClaim{Question: q1, Frontend: web, Principal: bob})
+		want := &events.Refused{Code: events.RejectNotClaimer, Who: ana, When: st.s.At, Hint: "somebody is answering; wait until the claim is given back"}
+		if diff := cmp.Diff(error(want), err); diff != "" {
+			t.Error(diff)
+		}
+		if st.s.Question.Claim.Seq != st.seq {
+			t.Errorf("fencing token %d, want the sequence %d of the claim's message", st.s.Question.Claim.Seq, st.seq)
+		}
+	})
+	t.Run("F13 the same person on a second screen takes over", func(t *testing.T) {
+		st := asked(t).must(TakeClaim{Question: q1, Frontend: tui, Principal: ana})
+		old := st.s.Question.Claim.Seq
+		st.want("Released,Claimed", TakeClaim{Question: q1, Frontend: web, Principal: ana})
+		if r := last[events.Released](st); r.Frontend != tui || r.Reason != events.ReleasedTakenOver {
+			t.Errorf("%+v", r)
+		}
+		late := yes(st.s, all)
+		late.Claim = old
+		st.want("AnswerRejected !not_claimer", late)
+		st.want("Released,Claimed,Response,HookStarted", yes(st.s, all))
+	})
+	t.Run("F2 a claim that ended frees the question", func(t *testing.T) {
+		st := asked(t).must(TakeClaim{Question: q1, Frontend: tui, Principal: ana})
+		token := st.s.Question.Claim.Seq
+		st.want("", Release{Question: q1, Frontend: web, Reason: events.ReleasedBack})
+		st.want("Released", Release{Question: q1, Frontend: tui, Reason: events.ReleasedLapsed})
+		stale := yes(st.s, all)
+		stale.Claim = token
+		st.want("AnswerRejected !not_claimer", stale)
+		st.want("Claimed", TakeClaim{Question: q1, Frontend: web, Principal: bob})
+	})
+	t.Run("B4 only for the open question, from the claimer, for the version shown", func(t *testing.T) {
+		st := asked(t).must(TakeClaim{Question: q1, Frontend: tui, Principal: ana})
+		token := st.s.Question.Claim.Seq
+		good := yes(st.s, all)
+		good.Claim = token
+		for _, c := range []struct {
+			name string
+			bend func(*Answer)
+			want string
+		}{
+			{"another question", func(a *Answer) { a.Question = q2 }, "AnswerRejected !unknown_question"},
+			{"no question at all is not even recorded", func(a *Answer) { a.Question = "x" }, "!unknown_question"},
+			{"another frontend", func(a *Answer) { a.Frontend = web }, "AnswerRejected !not_claimer"},
+			{"another principal", func(a *Answer) { a.Principal = bob }, "AnswerRejected !not_claimer"},
+			{"another principal without token", func(a *Answer) { a.Principal, a.Claim = bob, 0 }, "AnswerRejected !not_claimer"},
+			{"another token", func(a *Answer) { a.Claim++ }, "AnswerRejected !not_claimer"},
+			{"another version", func(a *Answer) { a.Digest = confA }, "AnswerRejected !stale_version"},
+			{"not a person", func(a *Answer) { a.Human = false }, "AnswerRejected !not_allowed"},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				a := good
+				c.bend(&a)
+				st.want(c.want, a)
+			})
+		}
+		st.want("Response,HookStarted", good)
+		if r := last[events.Response](st); r.Claim != token || r.Principal != ana {
+			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("B5 a second response has no effect", func(t *testing.T) {
+		st := asked(t)
+		first := yes(st.s, all)
+		first.Text = "go"
+		st.want("Claimed,Response,HookStarted", first)
+		at := st.s.At
+		st.want("", first)
+		other := first
+		other.Text = "wait"
+		st.want("AnswerRejected !already_answered", other)
+		other = first
+		other.Answer = events.AnswerCancel
+		st.want("AnswerRejected !already_answered", other)
+		_, err := Decide(st.s, other)
+		want := &events.Refused{Code: events.RejectAlreadyAnswered, Who: ana, Answer: events.AnswerContinue, When: at}
+		if diff := cmp.Diff(error(want), err); diff != "" {
+			t.Error(diff)
+		}
+		if count[events.Response](st) != 1 {
+			t.Error("two responses")
+		}
+	})
+	t.Run("B6 two answers only", func(t *testing.T) {
+		for _, a := range []events.Answer{
+			events.AnswerOnce, events.AnswerAlways, events.AnswerAlwaysTool, events.AnswerAlwaysServer,
+			events.AnswerModifyEditor, "", "Continue", "yes",
+		} {
+			st := asked(t)
+			c := yes(st.s, all)
+			c.Answer = a
+			st.want("AnswerRejected !not_allowed", c)
+		}
+		st := asked(t)
+		c := yes(st.s, all)
+		c.Answer = "yes, and much more that nobody asked to keep"
+		st.want("AnswerRejected !not_allowed", c)
+		if r := last[events.AnswerRejected](st); r.Answer != "" {
+			t.Errorf("the log keeps a stranger's words: %q", r.Answer)
+		}
+	})
+	t.Run("B12 answer and end race has one winner", func(t *testing.T) {
+		st := asked(t)
+		st.must(yes(st.s, all))
+		st.want("", EndQuestion{Question: q1, Reason: events.EndDeadline})
+		st.want("Aborted", Withdraw{Reason: events.EndTurnEnded}) // of the running hook; q1 stays answered
+		if count[events.Withdrawn](st) != 0 {
+			t.Error("withdrawn after an accepted answer")
+		}
+		st = asked(t)
+		late := yes(st.s, all)
+		st.want("Withdrawn,Refused", EndQuestion{Question: q1, Reason: events.EndDeadline})
+		st.want("AnswerRejected !withdrawn", late)
+		if count[events.Response](st) != 0 {
+			t.Error("answered after the end")
+		}
+	})
+	t.Run("B22 one answer never settles another question", func(t *testing.T) {
+		st := asked(t)
+		st.must(yes(st.s, all), askDone(run(2), q2, next(run(3), 0, 1, 2)))
+		again := yes(st.s, all)
+		again.Question = q1
+		st.want("", again) // the accepted answer, repeated
+		if !st.s.Question.Open || st.s.Question.ID != q2 {
+			t.Errorf("%+v", st.s.Question)
+		}
+	})
+	t.Run("B80 a late answer changes nothing and is recorded", func(t *testing.T) {
+		st := asked(t)
+		late := yes(st.s, all)
+		st.must(Withdraw{Reason: events.EndInterrupted})
+		st.want("AnswerRejected !withdrawn", late)
+		if r := last[events.AnswerRejected](st); r.Code != events.RejectWithdrawn || r.Answer != events.AnswerContinue {
+			t.Errorf("%+v", r)
+		}
+		_, err := Decide(st.s, late)
+		want := &events.Refused{Code: events.RejectWithdrawn, EndReason: events.EndInterrupted, When: st.s.Settled[0].At}
+		if diff := cmp.Diff(error(want), err); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestBounds(t *testing.T) {
+	all := next(run(2), 0, 1, 2)
+	t.Run("B4 the first ten rejected answers are recorded, then a count at powers of two", func(t *testing.T) {
+		st := asked(t)
+		var counts []int
+		for i := range 40 {
+			a := yes(st.s, all)
+			a.Human, a.Repeats = false, i
+			if st.do(a) != "!not_allowed" {
+				counts = append(counts, last[events.AnswerRejected](st).Count)
+			}
+		}
+		want := []int{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 23}
+		if diff := cmp.Diff(want, counts); diff != "" {
+			t.Error(diff)
+		}
+		if st.s.Question.Rejected != 33 {
+			t.Errorf("%d rejected as far as the log knows, want 33", st.s.Question.Rejected)
+		}
+	})
+	t.Run("B11 an end is possible whatever frontends did", func(t *testing.T) {
+		st := asked(t)
+		for i := range MaxClaims {
+			who := []events.ID{tui, web}[i%2]
+			st.must(TakeClaim{Question: q1, Frontend: who, Principal: ana})
+		}
+		st.want("!too_many", TakeClaim{Question: q1, Frontend: tui, Principal: ana})
+		for st.s.Outsiders < MaxOutsiders {
+			a := yes(st.s, all)
+			a.Human = false
+			st.want("AnswerRejected !not_allowed", a)
+		}
+		a := yes(st.s, all)
+		a.Human = false
+		st.want("!not_allowed", a)
+		st.want("", Present{Question: q1, Frontend: tui})
+		st.want("!too_many", TakeClaim{Question: q1, Frontend: tui, Principal: ana})
+		full := st.s
+		for name, c := range map[string]Command{
+			"yes": yes(full, all), "no": no(full), "deadline": EndQuestion{Question: q1, Reason: events.EndDeadline},
+			"withdraw": Withdraw{Reason: events.EndShutdown},
+		} {
+			if d, err := Decide(full, c); err != nil || len(d.Events) == 0 {
+				t.Errorf("%s: %v %v", name, d, err)
+			}
+		}
+	})
+	t.Run("B3 drawing again and again keeps nobody from claiming", func(t *testing.T) {
+		st := asked(t)
+		for range MaxPresented {
+			st.want("Presented", Present{Question: q1, Frontend: tui, At: 7})
+		}
+		st.want("", Present{Question: q1, Frontend: tui})
+		st.want("Claimed", TakeClaim{Question: q1, Frontend: tui, Principal: ana})
+	})
+}
+
+func TestChain(t *testing.T) {
+	t.Run("B31 continue resumes with the next hook", func(t *testing.T) {
+		st := asked(t)
+		st.must(yes(st.s, next(run(2), 0, 1, 2)))
+		if h := last[events.HookStarted](st).Hook.Index; h != 1 {
+			t.Errorf("hook %d follows, want 1", h)
+		}
+		st.want("HookRan,HookStarted", allowDone(run(2), next(run(3), 0, 1, 2)))
+		st.want("HookRan,Checked,Committed", allowDone(run(3), next(run(4), 0, 1, 2)))
+	})
+	t.Run("B33 cancel rejects, no further hook starts", func(t *testing.T) {
+		for answer, reason := range map[events.Answer]events.EndReason{
+			events.AnswerCancel: events.EndCancel, events.AnswerClientCancels: events.EndClientCancelled,
+		} {
+			st := asked(t)
+			a := no(st.s)
+			a.Answer = answer
+			st.want("Claimed,Response,Refused", a)
+			if r := last[events.OperationRefused](st); r != (events.OperationRefused{Code: events.CodeDeclined, Question: q1}) {
+				t.Errorf("%+v", r)
+			}
+			if v, _ := VerdictOf(st.s); v.EndReason != reason || v.Allow {
+				t.Errorf("%+v", v)
+			}
+		}
+	})
+	t.Run("B34 a later hook may block or ask again", func(t *testing.T) {
+		st := asked(t)
+		st.must(yes(st.s, next(run(2), 0, 1, 2)), askDone(run(2), q2, next(run(3), 0, 1, 2)))
+		if r := last[events.Request](st); r.ID != q2 || r.Previous != 0 || len(r.Changed) != 0 || r.Attempt != 0 {
+			t.Errorf("%+v", r)
+		}
+		st.must(yes(st.s, next(run(3), 0, 1, 2)))
+		st.want("HookRan,Refused", HookDone{Run: run(3), Effect: events.EffectBlock, Outcome: events.RunOK, Reason: "No pushes on Friday."})
+		if r := last[events.OperationRefused](st); r != (events.OperationRefused{Code: events.CodeBlocked, Run: run(3)}) {
+			t.Errorf("%+v", r)
+		}
+		if got := string(st.s.Body(events.ReasonBody(run(3)))); got != "No pushes on Friday." {
+			t.Errorf("reason %q", got)
+		}
+	})
+	t.Run("B35 a failure blocks or lets on as its rule says", func(t *testing.T) {
+		st := newStory(t).must(propose1(`{}`, next(run(1), 0)))
+		st.want("HookRan,Checked,Committed", HookDone{
+			Run: run(1), Effect: events.EffectError, Outcome: events.RunTimedOut, Reason: "took 2 s", Next: next(run(2), 0),
+			Args: []byte(`{"void":true}`), Stderr: "slow",
+		})
+		if r := last[events.HookRan](st); !r.FailedOpen {
+			t.Error("not recorded as failed open")
+		}
+		if string(st.s.Body(events.ReasonBody(run(1)))) != "took 2 s" || st.s.Body(events.StderrBody(run(1))) != nil {
+			t.Error("want the reason kept, stderr only in the log")
+		}
+		st = newStory(t).must(propose1(`{}`, next(run(1), 0)))
+		st.want("HookRan,Refused", HookDone{Run: run(1), Effect: events.EffectBlock, Outcome: events.RunMissing, Code: events.CodeHookMissing})
+		if r := last[events.HookRan](st); r.FailedOpen || r.Code != events.CodeHookMissing {
+			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("B38 an ask with new arguments is about the new ones", func(t *testing.T) {
+		st := newStory(t).must(propose1(`{"path":"a"}`, next(run(1), 0)))
+		ask := askDone(run(1), q1, next(run(2), 0))
+		ask.Args = []byte(`{"path":"b"}`)
+		st.want("HookRan,ArgumentsChanged,Request", ask)
+		if r := last[events.Request](st); r.Version.N != 1 || r.Version.Digest != events.DigestOf(ask.Args) {
+			t.Errorf("%+v", r)
+		}
+		st.want("Claimed,Response,Checked,Committed", yes(st.s, next(run(2), 0)))
+		if v, _ := VerdictOf(st.s); string(v.Args) != `{"path":"b"}` || !v.Changed {
+			t.Errorf("%+v", v)
+		}
+	})
+	t.Run("B30 asking when nobody can be asked refuses at once", func(t *testing.T) {
+		st := newStory(t).must(propose1(`{}`, next(run(1), 0)))
+		ask := askDone(run(1), q1, Next{})
+		ask.Ask.Available, ask.Ask.WhenNobody = false, ""
+		st.want("HookRan,Request,Withdrawn,Refused", ask)
+		if w := last[events.Withdrawn](st); w.Result != events.ResultUnavailable || w.Reason != events.EndNoFrontend {
+			t.Errorf("%+v", w)
+		}
+		if r := last[events.OperationRefused](st); r != (events.OperationRefused{Code: events.CodeUnavailable, Question: q1}) {
+			t.Errorf("%+v", r)
+		}
+		if last[events.Request](st).WhenNobody != events.NobodyReject {
+			t.Error("the rule is not written down")
+		}
+	})
+	t.Run("B7 when_nobody wait keeps the question open", func(t *testing.T) {
+		st := newStory(t).must(propose1(`{}`, next(run(1), 0)))
+		ask := askDone(run(1), q1, Next{})
+		ask.Ask.Available, ask.Ask.WhenNobody = false, events.NobodyWait
+		st.want("HookRan,Request", ask)
+	})
+	t.Run("B27 the run says whether a question could be shown", func(t *testing.T) {
+		n := next(run(1), 0)
+		n.Available = false
+		st := newStory(t).must(propose1(`{}`, n))
+		if last[events.HookStarted](st).Available {
+			t.Error("available")
+		}
+	})
+	t.Run("B99 a run that died with its core is closed and starts again", func(t *testing.T) {
+		st := asked(t)
+		st.must(yes(st.s, next(run(2), 0, 1, 2)))
+		st.want("HookRan,HookStarted", Abandon{Next: next(run(3), 0, 1, 2)})
+		if r := last[events.HookRan](st); r.Outcome != events.RunAbandoned || r.Run != run(2) || r.FailedOpen {
+			t.Errorf("%+v", r)
+		}
+		if s := last[events.HookStarted](st); s.Hook.Index != 1 || s.Run != run(3) {
+			t.Errorf("%+v", s)
+		}
+		st.want("", allowDone(run(2), next(run(4), 0, 1, 2)))
+		st.want("HookRan,HookStarted", allowDone(run(3), next(run(4), 0, 1, 2)))
+	})
+	t.Run("B98 the hook's interval ends before the wait begins", func(t *testing.T) {
+		st := asked(t)
+		ran := slices.IndexFunc(st.log, func(e events.Event) bool { _, ok := e.(events.HookRan); return ok })
+		req := slices.IndexFunc(st.log, func(e events.Event) bool { _, ok := e.(events.Request); return ok })
+		if ran < 0 || ran > req {
+			t.Error(types(st.log))
+		}
+	})
+}
+
+func TestEnds(t *testing.T) {
+	t.Run("B11 a withdrawn operation withdraws its question, once", func(t *testing.T) {
+		for _, reason := range events.EndReasons(events.ResultWithdrawn) {
+			st := asked(t)
+			st.want("Withdrawn,Aborted", Withdraw{Reason: reason})
+			st.want("", Withdraw{Reason: reason})
+			if w := last[events.Withdrawn](st); w.Result != events.ResultWithdrawn || w.Reason != reason || w.ID != q1 {
+				t.Errorf("%+v", w)
+			}
+			if v, ok := VerdictOf(st.s); !ok || v.Allow || v.Code != events.CodeEnded || v.EndReason != reason {
+				t.Errorf("%+v", v)
+			}
+		}
+	})
+	t.Run("B13 each end of the core's own has its code", func(t *testing.T) {
+		for reason, code := range map[events.EndReason]events.Code{
+			events.EndDeadline: events.CodeTimedOut, events.EndNoFrontend: events.CodeUnavailable,
+			events.EndUnclaimed: events.CodeUnavailable, events.EndStoreError: events.CodeLogUnavailable,
+			events.EndInternal: events.CodeEnded,
+		} {
+			st := asked(t)
+			st.want("Withdrawn,Refused", EndQuestion{Question: q1, Reason: reason})
+			if w := last[events.Withdrawn](st); w.Result != events.ResultOf(reason) {
+				t.Errorf("%+v", w)
+			}
+			if v, _ := VerdictOf(st.s); v.Code != code || v.EndReason != reason {
+				t.Errorf("%+v", v)
+			}
+		}
+	})
+	t.Run("B62 an ended operation does not run, whatever its hook says later", func(t *testing.T) {
+		st := newStory(t).must(propose1(`{}`, next(run(1), 0)), Withdraw{Reason: events.EndTurnEnded})
+		st.want("HookRan", allowDone(run(1), next(run(2), 0)))
+		st.want("", allowDone(run(1), next(run(2), 0)))
+		if v, _ := VerdictOf(st.s); v.Allow {
+			t.Error("allowed")
+		}
+	})
+	t.Run("F12 a commit that nobody reports ends as unknown, and a report that comes later is kept", func(t *testing.T) {
+		st := newStory(t).must(propose1(`{}`, next("")))
+		st.want("Finished", Finish{Outcome: events.OutcomeUnknown})
+		if v, ok := VerdictOf(st.s); !ok || v.Allow {
+			t.Errorf("granted again: %+v", v)
+		}
+		st = newStory(t).must(propose1(`{}`, next("")), Withdraw{Reason: events.EndAgentGone})
+		st.want("Finished", Finish{Outcome: events.OutcomeOK, Ran: confA})
+		st.want("", Finish{Outcome: events.OutcomeFailed})
+		if st.s.Ran != confA || st.s.Code != events.CodeEnded {
+			t.Errorf("%+v", st.s)
+		}
+	})
+	t.Run("B94 an internal fault ends an operation whose hook runs", func(t *testing.T) {
+		st := newStory(t).must(propose1(`{}`, next(run(1), 0)))
+		st.want("Aborted", Withdraw{Reason: events.EndInternal})
+		if v, _ := VerdictOf(st.s); v.Allow || v.Code != events.CodeEnded {
+			t.Errorf("%+v", v)
+		}
+	})
+}
+
+func TestCommit(t *testing.T) {
+	t.Run("B57 checked with and without hooks, in the message of the commit", func(t *testing.T) {
+		st := newStory(t)
+		st.want("Proposed,Checked,Committed", propose1(`{}`, next("")))
+		st = newStory(t).must(propose1(`{}`, next(run(1), 0)))
+		st.want("HookRan,Checked,Committed", allowDone(run(1), next(run(2), 0)))
+	})
+	t.Run("B58 the right to run exactly that version, once", func(t *testing.T) {
+		st := newStory(t).must(propose1(`{"a":1}`, next("")))
+		v, ok := VerdictOf(st.s)
+		if !ok || !v.Allow || string(v.Args) != `{"a":1}` || v.Version != st.s.Committed || v.Changed || v.Code != events.CodeChecked {
+			t.Errorf("%+v", v)
+		}
+		if got := Pending(st.s); len(got) != 1 || !got[0].(Deliver).Verdict.Allow {
+			t.Errorf("%+v", got)
+		}
+		st.must(Receipt{})
+		if v, ok := VerdictOf(st.s); !ok || v.Allow || v.Message != takenText {
+			t.Errorf("granted twice: %+v", v)
+		}
+		if len(Pending(st.s)) != 0 {
+			t.Error("delivered twice")
+		}
+	})
+	t.Run("B61 bytes that are not those checked are not granted", func(t *testing.T) {
+		st := newStory(t).must(propose1(`{"a":1}`, next("")))
+		for _, data := range [][]byte{[]byte(`{"a":2}`), nil} {
+			s := st.s
+			s.Bodies = []events.Body{{Key: events.ArgsBody(0), Data: data}}
+			if v, ok := VerdictOf(s); !ok || v.Allow || v.Code != events.CodeChangedAfterCheck {
+				t.Errorf("%+v", v)
+			}
+		}
+	})
+	t.Run("B63 what the caller does with its bytes afterwards does not matter", func(t *testing.T) {
+		live := []byte(`{"a":1}`)
+		c := propose1("", next(""))
+		c.Args = live
+		d, err := Decide(State{}, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(live, `{"a":2}`)
+		s := Apply(State{}, events.Message{Operation: op, Events: d.Events, Bodies: d.Bodies})
+		if v, _ := VerdictOf(s); !v.Allow || string(v.Args) != `{"a":1}` {
+			t.Errorf("%+v", v)
+		}
+	})
+	t.Run("B63 no state changes with its successors", func(t *testing.T) {
+		st := newStory(t).must(propose1(`{"a":1}`, next(run(1), 0, 1)))
+		before := st.s
+		left, right := before, before
+		for i := range 3 {
+			left = Evolve(left, events.ArgumentsChanged{To: events.Version{N: i + 1, Digest: "left"}})
+			right = Evolve(right, events.ArgumentsChanged{To: events.Version{N: i + 1, Digest: "right"}})
+			left = settle(left, Settled{ID: q1})
+			right = settle(right, Settled{ID: q2})
+		}
+		if left.Versions[1].Digest != "left" || left.Settled[0].ID != q1 || len(before.Versions) != 1 {
+			t.Errorf("%+v", left)
+		}
+	})
+	t.Run("B64 the committed bytes are the canonical form", func(t *testing.T) {
+		args, err := Canonical([]byte(` { "b" : 1.0, "a" : "\u00e9" } `))
+		if err != nil {
+			t.Fatal(err)
+		}
+		st := newStory(t).must(propose1(string(args), next("")))
+		if v, _ := VerdictOf(st.s); string(v.Args) != `{"a":"é","b":1.0}` || v.Version.Digest != events.DigestOf(v.Args) {
+			t.Errorf("%+v", v)
+		}
+	})
+	t.Run("B65 what has no canonical form is refused without a hook", func(t *testing.T) {
+		c := propose1("", next(run(1), 0))
+		c.Args, c.Refuse, c.Reason = nil, events.CodeNoCanonicalForm, "byte 7: this name occurs twice in its object"
+		st := newStory(t)
+		st.want("Proposed,Refused", c)
+		v, ok := VerdictOf(st.s)
+		if !ok || v.Allow || v.Code != events.CodeNoCanonicalForm {
+			t.Errorf("%+v", v)
+		}
+		wantText(t, v.Message, "did not run", c.Reason)
+	})
+}

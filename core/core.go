@@ -1,0 +1,257 @@
+// Package core decides. It knows what an operation is, what may happen to it
+// next, and nothing of logs, clocks, processes or networks: time and ids enter
+// as fields of commands, plans of hooks come ready made.
+//
+// An operation is one thing that an agent wants to do. Its whole history is a
+// list of [events.Event] on one subject of the log, and [State] is the fold of
+// that list:
+//
+//	Decide(State, Command) → Decision   what happens, or why not
+//	Apply(State, Message)  → State      what is true after it is in the log
+//	Pending(State)         → []Effect   what the world still owes the operation
+//
+// A decision counts only once its message is in the log. Effects are derived
+// from the state and never handed out by a decision, so that recovery after a
+// crash is the same as going on: fold, then perform what is pending.
+//
+// # The life of an operation
+//
+// Rows are commands, columns phases. "–" means that nothing happens and nothing
+// is refused; a code in lower case is a [events.Refused]. "on" stands for the
+// next hook's HookStarted or, when none is left, Checked + Committed; a
+// configuration that changed meanwhile puts RecheckStarted before it. After
+// three rechecks, or back at an earlier version, "on" is a refusal.
+//
+//	             None           Hook                 Asking                    Committed          Ended
+//	Propose      Proposed + on  – or not_yours       – or not_yours            – or               – or
+//	             or + Refused                                                  already_committed  not_yours
+//	HookDone     –              Ran [ArgsChanged] +  –                         –                  Ran
+//	                            on, Recheck, Refused                                              (open run)
+//	                            or Request
+//	Abandon      –              Ran + Started again  –                         –                  Ran
+//	Present      unknown        –                    Presented                 –                  –
+//	TakeClaim    unknown        by how it ended      [Released] Claimed        by how it ended    by how it ended
+//	                                                 or not_claimer
+//	Release      unknown        –                    Released                  –                  –
+//	Answer yes   unknown        AnswerRejected       [Claimed] Response + on   AnswerRejected     AnswerRejected
+//	                                                 or AnswerRejected
+//	Answer no    unknown        AnswerRejected       [Claimed] Response +      AnswerRejected     AnswerRejected
+//	                                                 Refused
+//	EndQuestion  –              –                    Withdrawn + Refused       –                  –
+//	Withdraw     –              Aborted              Withdrawn + Aborted       Aborted, unless    –
+//	                                                                           delivered
+//	Receipt      not_allowed    not_allowed          not_allowed               Delivered (once)   Delivered (once)
+//	Finish       not_allowed    not_allowed          not_allowed               Finished           Finished (if it was
+//	                                                                                              committed), else
+//	                                                                                              not_allowed
+//
+// What must hold in every history: a question ends exactly once; the version
+// that is committed is the one that was checked last and the newest; it is
+// committed at most once; no operation is checked more than four times over;
+// whatever frontends send, an end can still be appended.
+//
+// # Where things are
+//
+// check.go runs the hooks' chain up to the commit, answer.go holds what
+// frontends may do, evolve.go the fold, verdict.go and texts.go what the asker
+// hears, canonical.go and args.go the form in which arguments are compared.
+package core
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/fermata-hitl/fermata/events"
+)
+
+// The bounds of one operation. With them it cannot outgrow its place, whatever
+// hooks or frontends do; the commands that end it ignore them.
+const (
+	// MaxRechecks is how often an operation goes back to its first hook, for
+	// all causes together.
+	MaxRechecks = 3
+	// MaxClaims is how often one question can be claimed without an answer.
+	MaxClaims = 64
+	// MaxOutsiders is how many events frontends may cause that end nothing.
+	MaxOutsiders = 200
+	// MaxPresented is the part of MaxOutsiders that drawing may use up, so
+	// that a frontend which redraws keeps nobody from claiming.
+	MaxPresented = 100
+)
+
+// Decision is what is to be written, in one message: all of it or nothing. The
+// bodies have no salts yet. An empty decision changes nothing.
+type Decision struct {
+	Events []events.Event
+	Bodies []events.Body
+}
+
+// Decide says what a command leads to. An error that is a [*events.Refused] is
+// the reply to whoever sent it; there may be events beside it, which are to be
+// written all the same. Any other error is a fault of the caller: the command
+// does not fit what core promises to it, and nothing was decided.
+func Decide(s State, c Command) (Decision, error) {
+	switch c := c.(type) {
+	case Propose:
+		return propose(s, c)
+	case HookDone:
+		return hookDone(s, c)
+	case Abandon:
+		return abandon(s, c)
+	case Present:
+		return present(s, c)
+	case TakeClaim:
+		return takeClaim(s, c)
+	case Release:
+		return release(s, c)
+	case Answer:
+		return answer(s, c)
+	case EndQuestion:
+		return endQuestion(s, c)
+	case Withdraw:
+		return withdraw(s, c)
+	case Receipt:
+		return receipt(s)
+	case Finish:
+		return finish(s, c)
+	}
+	return Decision{}, fmt.Errorf("decide: unknown command %T", c)
+}
+
+// Apply folds a message of the log into the state. Messages must come in the
+// order of their subject. Events that keep a sequence or a time take those of
+// the message.
+func Apply(s State, m events.Message) State {
+	if s.Phase == PhaseNone {
+		s.ID, s.Project, s.Session = m.Operation, m.Project, m.Session
+		s.Turn, s.Traceparent, s.ProposedAt = m.Turn, m.Traceparent, m.At
+	}
+	s.Seq, s.Hash, s.At = m.Seq, m.Hash, m.At
+	for _, b := range m.Bodies {
+		s = keepBody(s, b.Key, b.Data)
+	}
+	for _, e := range m.Events {
+		s = Evolve(s, e)
+	}
+	return s
+}
+
+// Effect is something that the world owes an operation.
+//
+//sumtype:decl
+type Effect interface{ effect() }
+
+// RunHook wants the open run's hook to run and its end to be reported with
+// [HookDone].
+type RunHook struct{ Started events.HookStarted }
+
+// Offer wants a question on the screens of its session.
+type Offer struct{ Question Question }
+
+// WaitUntil wants [EndQuestion] with the reason deadline at a moment.
+type WaitUntil struct {
+	Question events.ID
+	At       events.Micros
+}
+
+// Deliver wants the asker told, and its [Receipt].
+type Deliver struct{ Verdict Verdict }
+
+func (RunHook) effect()   {}
+func (Offer) effect()     {}
+func (WaitUntil) effect() {}
+func (Deliver) effect()   {}
+
+// Pending lists what the operation waits for. Performing an effect twice is
+// harmless: the commands that report it are idempotent.
+func Pending(s State) []Effect {
+	switch s.Phase {
+	case PhaseNone:
+		return nil
+	case PhaseHook:
+		if s.RunOpen {
+			return []Effect{RunHook{s.Run}}
+		}
+	case PhaseAsking:
+		effects := []Effect{Offer{s.Question}}
+		if s.Question.Deadline != 0 {
+			effects = append(effects, WaitUntil{s.Question.ID, s.Question.Deadline})
+		}
+		return effects
+	case PhaseCommitted, PhaseEnded:
+		if v, ok := VerdictOf(s); ok && !s.Delivered && s.Outcome == "" {
+			return []Effect{Deliver{v}}
+		}
+	}
+	return nil
+}
+
+// withdraw ends an operation that nobody wants any more. A delivered one is
+// the agent's: it may be running, and only its report ends it.
+func withdraw(s State, c Withdraw) (Decision, error) {
+	result := events.ResultOf(c.Reason)
+	if result != events.ResultWithdrawn && result != events.ResultFailed {
+		return Decision{}, fmt.Errorf("withdraw: %q is no reason to withdraw", c.Reason)
+	}
+	if s.Phase == PhaseNone || s.Phase == PhaseEnded || s.Delivered {
+		return Decision{}, nil
+	}
+	d := draft{s: s}
+	if s.Question.Open {
+		d.add(events.Withdrawn{Gate: s.Question.Gate, ID: s.Question.ID, Result: result, Reason: c.Reason})
+	}
+	d.add(events.OperationAborted{Reason: c.Reason})
+	return d.Decision, nil
+}
+
+func receipt(s State) (Decision, error) {
+	if s.Phase != PhaseCommitted && s.Phase != PhaseEnded {
+		return Decision{}, &events.Refused{Code: events.RejectNotAllowed, Hint: "there is no verdict yet; await it first"}
+	}
+	if s.Delivered {
+		return Decision{}, nil
+	}
+	return Decision{Events: []events.Event{events.OperationDelivered{}}}, nil
+}
+
+// finish records what became of a commit, once. A report that comes after the
+// operation was given up for lost is evidence all the same and is kept; that
+// nothing is known of it would add nothing then.
+func finish(s State, c Finish) (Decision, error) {
+	if s.Committed.Digest == "" {
+		return Decision{}, &events.Refused{Code: events.RejectNotAllowed, Hint: "the operation was never committed and must not have run"}
+	}
+	late := s.Phase == PhaseEnded
+	if s.Outcome != "" || late && c.Outcome == events.OutcomeUnknown {
+		return Decision{}, nil
+	}
+	return Decision{Events: []events.Event{events.OperationFinished{Outcome: c.Outcome, Ran: c.Ran}}}, nil
+}
+
+// draft is a decision in the making together with the state that it leads to,
+// so that each step sees what the steps before it did.
+type draft struct {
+	Decision
+	s State
+}
+
+func (d *draft) add(e events.Event) {
+	d.Events = append(d.Events, e)
+	d.s = Evolve(d.s, e)
+}
+
+// body adds content, copied: what the caller does with its bytes afterwards
+// must not reach the state. Empty content is left out.
+func (d *draft) body(key string, data []byte) {
+	if len(data) == 0 {
+		return
+	}
+	d.Bodies = append(d.Bodies, events.Body{Key: key, Data: bytes.Clone(data)})
+	d.s = keepBody(d.s, key, d.Bodies[len(d.Bodies)-1].Data)
+}
+
+// refuse ends the operation. Run and question name what led to it; either may
+// be empty.
+func (d *draft) refuse(code events.Code, question, run events.ID) {
+	d.add(events.OperationRefused{Code: code, Question: question, Run: run})
+}

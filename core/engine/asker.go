@@ -1,0 +1,326 @@
+package engine
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fermata-hitl/fermata/core"
+	"github.com/fermata-hitl/fermata/core/hooks"
+	"github.com/fermata-hitl/fermata/core/journal"
+	"github.com/fermata-hitl/fermata/events"
+)
+
+// Propose begins an operation, or joins it again: the same id and secret is
+// the same operation, whatever happened to the connection or the core in
+// between. It returns when the operation is in the log. Each call that returns
+// nil must be matched by one Gone.
+func (e *Engine) Propose(ctx context.Context, p core.Proposal) error {
+	if err := check(p); err != nil {
+		return err
+	}
+	if op, ok := e.lookup(p.Operation); ok {
+		return e.join(op, p.Secret)
+	}
+	if e.full.Load() {
+		return refuse(events.RejectLogUnavailable, "the log is over 90 % of its limit; new operations are refused")
+	}
+	ses, err := e.open(ctx, p)
+	if err != nil {
+		return err
+	}
+	op := newOperation(ses.place, p.Operation, core.State{ID: p.Operation, Turn: p.Turn, Traceparent: p.Traceparent})
+	op.askers = 1
+	op.turn <- struct{}{} // nobody else may decide before it is proposed
+	if other, err := e.admit(op); err != nil {
+		return err
+	} else if other != nil {
+		return e.join(other, p.Secret)
+	}
+	err = e.propose(op, p)
+	<-op.turn
+	if err != nil {
+		e.forget(op)
+		var lost *journal.Lost
+		if errors.As(err, &lost) {
+			return e.rejoin(op, p.Secret)
+		}
+	}
+	return err
+}
+
+func check(p core.Proposal) error {
+	if _, err := events.ParseID(string(p.Operation)); err != nil {
+		return refuse(events.RejectMalformed, err.Error())
+	}
+	if len(p.Secret) < 16 || len(p.Secret) > 128 {
+		return refuse(events.RejectMalformed, "the operation's secret must have 16 to 128 bytes")
+	}
+	return nil
+}
+
+func (e *Engine) propose(op *operation, p core.Proposal) error {
+	cmd := core.Propose{At: e.at(), Op: events.OperationProposed{
+		Kind: p.Kind, Agent: p.Agent, Path: p.Path, Tool: p.Tool, Cwd: p.Cwd, Profile: p.Profile,
+		Secret: events.DigestOf([]byte(p.Secret)), AgentDeadline: events.At(p.Deadline),
+	}}
+	set, err := e.o.Rules.For(p.Cwd)
+	if err != nil {
+		cmd.Refuse, cmd.Reason = events.CodeHooksConfigInvalid, err.Error()
+	} else {
+		op.set, cmd.Op.Config = set, set.Digest
+	}
+	e.arguments(&cmd, set, p)
+	s := op.state
+	if cmd.Refuse == "" {
+		n := core.Next{Plan: core.Plan{Config: set.Digest}, Run: e.newID(), Available: e.capable(op.place) > 0}
+		n.Plan.Hooks = set.Plan(hooks.Subject{
+			Event: p.Event, Agent: p.Agent, Profile: p.Profile, Cwd: p.Cwd, Tool: p.Tool, Args: cmd.Args,
+		})
+		cmd.Next = n
+	}
+	d, err := core.Decide(s, cmd)
+	if err != nil {
+		return err
+	}
+	_, err = e.write(op, s, d, e.o.Owner)
+	return err
+}
+
+// arguments makes the canonical form and decides about arguments that have
+// none or do not fit: where a hook would check them they are refused.
+func (e *Engine) arguments(cmd *core.Propose, set *hooks.Set, p core.Proposal) {
+	args, err := core.Canonical(p.Args)
+	switch {
+	case err != nil && set != nil && !set.Gates(p.Event):
+		args = p.Args // nobody would check them: they run as they came
+	case err != nil:
+		cmd.Op.Version = events.Version{Digest: events.DigestOf(p.Args), Bytes: len(p.Args)}
+		if cmd.Refuse == "" {
+			cmd.Refuse, cmd.Reason = events.CodeNoCanonicalForm, err.Error()
+		}
+		return
+	}
+	cmd.Op.Version = events.Version{Digest: events.DigestOf(args), Bytes: len(args)}
+	if len(args) > maxMessage-(64<<10) {
+		if cmd.Refuse == "" {
+			cmd.Refuse = events.CodeTooLarge
+			cmd.Reason = fmt.Sprintf("%d bytes of arguments; the log takes %d", len(args), maxMessage-(64<<10))
+		}
+		return
+	}
+	cmd.Args = args
+}
+
+// Await waits for the verdict.
+func (e *Engine) Await(ctx context.Context, id events.ID, secret string) (core.Verdict, error) {
+	op, ok := e.lookup(id)
+	if !ok {
+		return core.Verdict{}, refuse(events.RejectUnknownOperation, "propose it first")
+	}
+	op.mu.Lock()
+	if !owns(op.state, secret) {
+		op.mu.Unlock()
+		return core.Verdict{}, refuse(events.RejectNotYours, "")
+	}
+	if op.verdict == nil {
+		op.verdict = make(chan struct{})
+	}
+	ch := op.verdict
+	op.wake()
+	op.mu.Unlock()
+	select {
+	case <-ch:
+		return op.tell(), nil
+	case <-e.ctx.Done():
+		return core.Verdict{}, ErrStopped
+	case <-ctx.Done():
+		return core.Verdict{}, context.Cause(ctx)
+	}
+}
+
+func (op *operation) tell() core.Verdict {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	if v, ok := core.VerdictOf(op.state); ok {
+		return v
+	}
+	return core.FaultVerdict(op.state, op.fault)
+}
+
+// Receipt records that the asker has the verdict and is about to act on it. Its
+// error means that the asker must not run anything.
+func (e *Engine) Receipt(_ context.Context, id events.ID, secret string) error {
+	op, ok := e.lookup(id)
+	if !ok {
+		return refuse(events.RejectUnknownOperation, "")
+	}
+	return e.asker(op, secret, func(core.State) core.Command { return core.Receipt{At: e.at()} })
+}
+
+// Finish reports what became of a committed operation; ran is the digest of
+// the arguments that ran, "" if nobody saw it.
+func (e *Engine) Finish(_ context.Context, id events.ID, secret string, outcome events.Outcome, ran events.Digest) error {
+	op, ok := e.lookup(id)
+	if !ok {
+		var err error
+		if op, err = e.reload(id); err != nil {
+			return err
+		}
+	}
+	return e.asker(op, secret, func(core.State) core.Command {
+		return core.Finish{At: e.at(), Outcome: outcome, Ran: ran}
+	})
+}
+
+func (e *Engine) asker(op *operation, secret string, want wants) error {
+	var stranger bool
+	_, err := e.decide(op, e.o.Owner, func(s core.State) core.Command {
+		if stranger = !owns(s, secret); stranger {
+			return nil
+		}
+		return want(s)
+	})
+	if stranger {
+		return refuse(events.RejectNotYours, "")
+	}
+	return err
+}
+
+// Gone says that a connection of the asker ended, before a receipt or after.
+// When it was the last one, what was not delivered ends with the reason.
+func (e *Engine) Gone(id events.ID, secret string, reason events.EndReason) {
+	op, ok := e.lookup(id)
+	if !ok {
+		return
+	}
+	op.mu.Lock()
+	if !owns(op.state, secret) || op.askers == 0 {
+		op.mu.Unlock()
+		return
+	}
+	op.askers--
+	last := op.askers == 0
+	op.mu.Unlock()
+	if !last {
+		return
+	}
+	if e.stopped() {
+		return // the core is going, not the asker
+	}
+	e.withdraw(op, reason)
+	e.settle(op)
+}
+
+// withdraw ends an operation whose reason to exist went away.
+func (e *Engine) withdraw(op *operation, reason events.EndReason) {
+	_, err := e.decide(op, "core", func(s core.State) core.Command {
+		return core.Withdraw{At: e.at(), Reason: reason}
+	})
+	if err != nil && !errors.Is(err, ErrStopped) {
+		e.o.Logger.Error("could not withdraw", "operation", op.snapshot().ID, "reason", reason, "error", err)
+		e.giveUp(op)
+	}
+}
+
+func owns(s core.State, secret string) bool {
+	return subtle.ConstantTimeCompare([]byte(s.Proposed.Secret), []byte(events.DigestOf([]byte(secret)))) == 1
+}
+
+// join counts one more connection of the asker.
+func (e *Engine) join(op *operation, secret string) error {
+	select {
+	case op.turn <- struct{}{}: // it may still be on its way into the log
+		<-op.turn
+	case <-e.ctx.Done():
+		return ErrStopped
+	}
+	op.mu.Lock()
+	s := op.state
+	if s.Phase == core.PhaseNone {
+		op.mu.Unlock()
+		return refuse(events.RejectLogUnavailable, "the operation did not get into the log")
+	}
+	if !owns(s, secret) {
+		op.mu.Unlock()
+		if s.Phase == core.PhaseCommitted {
+			return refuse(events.RejectAlreadyCommitted, "this operation belongs to another process and has its verdict")
+		}
+		return refuse(events.RejectNotYours, "this operation belongs to another process")
+	}
+	op.askers++
+	op.due.asker = time.Time{}
+	op.mu.Unlock()
+	e.arm(op)
+	return nil
+}
+
+// rejoin takes up an operation that the log has but memory has not.
+func (e *Engine) rejoin(op *operation, secret string) error {
+	s, err := e.fold(op.subject)
+	if err != nil {
+		return e.appendFailed(err)
+	}
+	again := newOperation(op.place, s.ID, s)
+	if other, err := e.admit(again); err != nil {
+		return err
+	} else if other != nil {
+		return e.join(other, secret)
+	}
+	if err := e.join(again, secret); err != nil {
+		e.forget(again)
+		return err
+	}
+	return nil
+}
+
+// reload takes an ended operation from the log for one command.
+func (e *Engine) reload(id events.ID) (*operation, error) {
+	e.mu.Lock()
+	at, ok := e.ended.operations[id]
+	e.mu.Unlock()
+	if !ok {
+		return nil, refuse(events.RejectUnknownOperation, "")
+	}
+	p, err := events.ParseLogSubject(at)
+	if err != nil {
+		return nil, refuse(events.RejectInternal, err.Error())
+	}
+	s, err := e.fold(at)
+	if err != nil {
+		return nil, e.appendFailed(err)
+	}
+	return newOperation(Place{p.Project, p.Session}, id, s), nil
+}
+
+func (e *Engine) lookup(id events.ID) (*operation, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	op, ok := e.ops[id]
+	return op, ok
+}
+
+// admit puts an operation into memory, or returns the one that is there.
+func (e *Engine) admit(op *operation) (other *operation, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	id := op.state.ID
+	if e.draining || e.stopped() {
+		return nil, ErrStopped
+	}
+	if other, taken := e.ops[id]; taken {
+		return other, nil
+	}
+	e.ops[id] = op
+	return nil, nil
+}
+
+func (e *Engine) forget(op *operation) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ops[op.state.ID] == op {
+		delete(e.ops, op.state.ID)
+	}
+}

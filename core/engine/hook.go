@@ -1,0 +1,231 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/fermata-hitl/fermata/core"
+	"github.com/fermata-hitl/fermata/core/hooks"
+	"github.com/fermata-hitl/fermata/events"
+)
+
+// subject is what hooks of this operation match on, for the given arguments.
+func subject(s core.State, args []byte) hooks.Subject {
+	return hooks.Subject{
+		Event: hookEvent(s), Agent: s.Proposed.Agent, Profile: s.Proposed.Profile, Cwd: s.Proposed.Cwd,
+		Tool: s.Proposed.Tool, Args: args,
+	}
+}
+
+func hookEvent(s core.State) events.HookEvent {
+	if s.Proposed.Kind == events.KindToolCall {
+		return events.BeforeToolCall
+	}
+	return events.UserPromptSubmit
+}
+
+// next prepares what a decision needs to go on with the given arguments: the
+// plan under the configuration that the operation began with, and the plan
+// under today's if that is another.
+func (e *Engine) next(op *operation, s core.State, args []byte) core.Next {
+	n := core.Next{
+		Plan: core.Plan{Config: s.Config}, Run: e.newID(), Available: e.capable(op.place) > 0,
+	}
+	sub := subject(s, args)
+	set := op.configuration(s)
+	if set != nil {
+		n.Plan.Hooks = set.Plan(sub)
+	}
+	if now, err := e.o.Rules.For(s.Proposed.Cwd); err != nil {
+		// The file is broken now: what was checked must not run under rules
+		// that nobody can read.
+		n.Fail, n.FailReason = events.CodeHooksConfigInvalid, err.Error()
+	} else if now.Digest != s.Config {
+		n.Fresh = &core.Plan{Config: now.Digest, Hooks: now.Plan(sub)}
+	}
+	return n
+}
+
+// configuration is the set of hooks that holds for the operation: the one that
+// it began with, or, after a recheck under new rules, today's. Nil when the
+// rules it began with are gone; then today's decide through a recheck.
+func (op *operation) configuration(s core.State) *hooks.Set {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	if op.set != nil && op.set.Digest == s.Config {
+		return op.set
+	}
+	return nil
+}
+
+// adopt makes today's rules the operation's when its state says that they hold.
+func (e *Engine) adopt(op *operation, config events.Digest, cwd string) *hooks.Set {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	if op.set != nil && op.set.Digest == config {
+		return op.set
+	}
+	if set, err := e.o.Rules.For(cwd); err == nil && set.Digest == config {
+		op.set = set
+		return set
+	}
+	return nil
+}
+
+// launch starts the hook that a decision is about to record, so that its run
+// overlaps the append. It returns what ends the run again should the log not
+// take the decision; the verdict waits for the operation's turn in any case.
+func (e *Engine) launch(op *operation, s core.State, m events.Message) (cancel func()) {
+	after := s
+	for _, ev := range m.Events {
+		after = core.Evolve(after, ev)
+		started, ok := ev.(events.HookStarted)
+		if !ok {
+			continue
+		}
+		args, ok := m.Body(events.ArgsBody(started.Version))
+		if !ok {
+			args = s.Body(events.ArgsBody(started.Version))
+		}
+		set := e.adopt(op, after.Config, after.Proposed.Cwd)
+		ctx, end := context.WithCancel(e.ctx)
+		op.mu.Lock()
+		op.endRun = end
+		op.mu.Unlock()
+		run := hookRun{op: op, started: started, set: set, state: after, args: args}
+		e.tasks.Go(func() {
+			defer end()
+			e.runHook(ctx, run)
+		})
+		return end
+	}
+	return func() {}
+}
+
+type hookRun struct {
+	op      *operation
+	started events.HookStarted
+	set     *hooks.Set
+	state   core.State
+	args    []byte
+}
+
+func (e *Engine) runHook(ctx context.Context, r hookRun) {
+	res, hook := e.execute(ctx, r)
+	r.op.mu.Lock()
+	r.op.endRun = nil
+	r.op.mu.Unlock()
+	if e.stopped() {
+		return // the run stays open in the log; the next core abandons it
+	}
+	_, err := e.decide(r.op, "core", func(s core.State) core.Command {
+		return e.hookDone(r, hook, res, s)
+	})
+	if err != nil && !e.stopped() {
+		e.giveUp(r.op)
+	}
+	e.settle(r.op)
+}
+
+// execute runs the hook. A fault of the core's own in it is a failed hook,
+// never an allow.
+func (e *Engine) execute(ctx context.Context, r hookRun) (res hooks.Result, hook hooks.Hook) {
+	if r.set == nil {
+		return hooks.Result{
+			Effect: events.EffectBlock, Outcome: events.RunMissing, Code: events.CodeHookMissing,
+			Reason: fmt.Sprintf("hook %s is no longer in the rules", r.started.Hook.ID),
+		}, hook
+	}
+	hook = r.set.Hook(r.started.Hook.Index)
+	defer func() {
+		if p := recover(); p != nil {
+			e.o.Logger.Error("a hook's run panicked", "hook", hook.Ref.ID, "panic", p, "stack", string(debug.Stack()))
+			res = hooks.Failure(hook, events.CodeHookFailed, "the core failed while it ran the hook")
+		}
+	}()
+	return e.o.Run(ctx, hook, hooks.Input{Payload: e.payload(r), Env: environment(r.state), Cwd: r.state.Proposed.Cwd}), hook
+}
+
+func (e *Engine) payload(r hookRun) hooks.Payload {
+	s := r.state
+	return hooks.Payload{
+		Event: hookEvent(s), Timestamp: e.now(), SessionID: e.native(r.op.place), Profile: s.Proposed.Profile,
+		Cwd: s.Proposed.Cwd, Tool: s.Proposed.Tool, Args: r.args,
+		ConfirmationAvailable: r.started.Available, Attempt: r.started.Attempt, OperationID: s.ID,
+	}
+}
+
+func environment(s core.State) []string {
+	if s.Traceparent == "" {
+		return nil
+	}
+	return []string{"TRACEPARENT=" + s.Traceparent}
+}
+
+// hookDone turns a run's result into a command for the state it meets.
+func (e *Engine) hookDone(r hookRun, hook hooks.Hook, res hooks.Result, s core.State) core.Command {
+	cmd := core.HookDone{
+		Run: r.started.Run, At: e.at(), Exit: res.Exit, Micros: res.Duration.Microseconds(), Script: res.Script, Stderr: res.Stderr,
+	}
+	args := s.Args()
+	if res.Override != nil {
+		merged, err := core.Merge(args, res.Override)
+		switch {
+		case err != nil:
+			res = hooks.Failure(hook, events.CodeHookBadVerdict, "args_override does not fit: "+err.Error())
+		case len(merged) > maxMessage-(64<<10):
+			res = hooks.Failure(hook, events.CodeTooLarge, "args_override makes the arguments too large")
+		default:
+			args, cmd.Args = merged, merged
+		}
+	}
+	cmd.Effect, cmd.Outcome, cmd.Code, cmd.Reason = res.Effect, res.Outcome, res.Code, res.Reason
+	cmd.FailedOpen, cmd.NotApplied = res.FailedOpen, res.NotApplied
+	if cmd.Effect == events.EffectAsk {
+		cmd.Ask = e.ask(r.op, hook, s)
+	}
+	cmd.Next = e.next(r.op, s, args)
+	return cmd
+}
+
+// ask prepares a question: its deadline is the hook's own or the core's, and
+// never later than the agent listens.
+func (e *Engine) ask(op *operation, hook hooks.Hook, s core.State) *core.Ask {
+	now := e.now()
+	offered := e.capable(op.place)
+	a := &core.Ask{
+		Question: e.newID(), Gate: events.GateHook, WhenNobody: e.o.WhenNobody,
+		Offered: offered, Available: offered > 0,
+	}
+	if hook.Confirmation.WhenNobody != "" {
+		a.WhenNobody = hook.Confirmation.WhenNobody
+	}
+	limit, from := e.o.Timeout, "config"
+	if hook.Confirmation.Timeout != nil {
+		limit, from = *hook.Confirmation.Timeout, "hook"
+	}
+	var deadline time.Time
+	if limit > 0 {
+		deadline = now.Add(limit)
+	}
+	if agent := s.Proposed.AgentDeadline.Time(); !agent.IsZero() {
+		if agent = agent.Add(-deadlineMargin); deadline.IsZero() || agent.Before(deadline) {
+			deadline, from = agent, "agent"
+		}
+	}
+	if !deadline.IsZero() {
+		a.Deadline, a.DeadlineFrom = events.At(deadline), from
+	}
+	return a
+}
+
+// giveUp refuses the asker although the log could not take the end: what is
+// not in the log does not run.
+func (e *Engine) giveUp(op *operation) {
+	op.mu.Lock()
+	op.fault = events.CodeLogUnavailable
+	op.wake()
+	op.mu.Unlock()
+}

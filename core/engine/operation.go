@@ -1,0 +1,370 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/fermata-hitl/fermata/core"
+	"github.com/fermata-hitl/fermata/core/hooks"
+	"github.com/fermata-hitl/fermata/core/journal"
+	"github.com/fermata-hitl/fermata/events"
+)
+
+// operation is one operation in memory: the fold of its subject and what only
+// this core knows of it.
+type operation struct {
+	place   Place
+	subject string
+	// turn is the mailbox: who holds its token decides. A channel, because
+	// whoever waits here waits for an append.
+	turn chan struct{}
+
+	mu    sync.Mutex // guards everything below; never held while waiting
+	state core.State
+	stale bool        // an append's outcome is unknown: read the log before deciding
+	set   *hooks.Set  // the configuration that it began with; nil if that is gone
+	fault events.Code // set when the log would not take its end: the asker is refused
+
+	askers   int           // connections that wait for the verdict
+	verdict  chan struct{} // closed when there is a verdict; nil until somebody waits
+	heardAll chan struct{} // closed when no asker is left; nil until somebody waits
+	endRun   context.CancelFunc
+
+	received []events.ID    // capable frontends that have the question in their list
+	drawn    []core.Present // drawings that are not written yet
+	rejected int            // answers to the open question that were rejected
+
+	timer *time.Timer
+	due   dues
+}
+
+// dues are the moments at which something must happen; zero = never.
+type dues struct {
+	deadline time.Time // the question's own
+	nobody   time.Time // nobody has it in a list
+	lease    time.Time // the claim lapses
+	asker    time.Time // the asker has not returned after a restart
+	drawn    time.Time // drawings must be written
+}
+
+func newOperation(p Place, id events.ID, s core.State) *operation {
+	return &operation{
+		place: p, state: s, turn: make(chan struct{}, 1),
+		subject: events.OperationSubject(p.Project, p.Session, id),
+	}
+}
+
+// snapshotOf reads the state without deciding anything.
+func (op *operation) snapshot() core.State {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	return op.state
+}
+
+// wants makes the command for the state that it will be decided on. It runs
+// when the operation's turn has come; nil means that nothing is wanted any
+// more.
+type wants func(s core.State) core.Command
+
+// decide takes the operation's turn, lets core decide, appends, applies, and
+// performs. It returns the state after it and core's typed refusal, if any.
+// Once it has begun to append it does not give up before the outcome is known
+// or the engine stops.
+func (e *Engine) decide(op *operation, principal string, want wants) (core.State, error) {
+	select {
+	case op.turn <- struct{}{}:
+	case <-e.ctx.Done():
+		return op.snapshot(), ErrStopped
+	}
+	defer func() { <-op.turn }()
+	for {
+		if err := e.freshen(op); err != nil {
+			return op.snapshot(), err
+		}
+		s := op.snapshot()
+		cmd := want(s)
+		if cmd == nil {
+			return s, nil
+		}
+		d, refusal := e.decideWithDrawn(op, s, cmd)
+		if len(d.Events) == 0 {
+			return s, refusal
+		}
+		next, err := e.write(op, s, d, principal)
+		var lost *journal.Lost
+		if errors.As(err, &lost) {
+			op.mark(true)
+			continue
+		}
+		if err != nil {
+			return s, err
+		}
+		return next, refusal
+	}
+}
+
+// decideWithDrawn writes drawings that are still in memory together with the
+// decision that follows them.
+func (e *Engine) decideWithDrawn(op *operation, s core.State, cmd core.Command) (core.Decision, error) {
+	op.mu.Lock()
+	drawn := op.drawn
+	op.mu.Unlock()
+	var first core.Decision
+	for _, p := range drawn {
+		d, err := core.Decide(s, p)
+		if err != nil {
+			continue // the question it drew has ended
+		}
+		for _, ev := range d.Events {
+			s = core.Evolve(s, ev)
+		}
+		first.Events = append(first.Events, d.Events...)
+	}
+	d, refusal := core.Decide(s, cmd)
+	if len(d.Events) == 0 {
+		return core.Decision{}, refusal
+	}
+	d.Events = append(first.Events, d.Events...)
+	return d, refusal
+}
+
+// write appends one decision and, after the ack, applies and performs it.
+func (e *Engine) write(op *operation, s core.State, d core.Decision, principal string) (core.State, error) {
+	m := events.Message{
+		ID: e.newID(), Project: op.place.Project, Session: op.place.Session, Operation: s.ID, Turn: s.Turn,
+		At: e.at(), Principal: principal, Prev: s.Hash, Events: d.Events, Bodies: d.Bodies,
+	}
+	if s.Seq == 0 {
+		m.Traceparent = s.Traceparent
+	}
+	for i := range m.Bodies {
+		m.Bodies[i].Salt = e.salt()
+	}
+	data, hash, err := events.EncodeMessage(m)
+	if err != nil {
+		return s, refuse(events.RejectInternal, err.Error())
+	}
+	cancel := e.launch(op, s, m)
+	e.barrier.RLock()
+	defer e.barrier.RUnlock()
+	m.Seq, err = e.o.Log.Append(e.ctx, journal.Entry{
+		Subject: op.subject, Expected: s.Seq, ID: m.ID, Types: m.TypeHeader(), Data: data,
+	})
+	if err != nil {
+		cancel()
+		op.mark(true)
+		var lost *journal.Lost
+		if !errors.As(err, &lost) {
+			e.doubtful.Store(true)
+		}
+		return s, e.appendFailed(err)
+	}
+	m.Hash = hash
+	next := core.Apply(s, m)
+	op.mu.Lock()
+	op.state, op.drawn = next, nil
+	op.mu.Unlock()
+	e.advance(m.Seq)
+	e.perform(op, m, next)
+	return next, nil
+}
+
+func (e *Engine) appendFailed(err error) error {
+	var lost *journal.Lost
+	switch {
+	case errors.As(err, &lost):
+		return err
+	case e.stopped():
+		return ErrStopped
+	}
+	e.o.Logger.Error("the log did not take a decision", "error", err)
+	return refuse(events.RejectLogUnavailable, "the log did not take it; nothing was decided: "+err.Error())
+}
+
+// freshen reads the operation from the log again when an append left its state
+// in doubt.
+func (e *Engine) freshen(op *operation) error {
+	op.mu.Lock()
+	stale, id := op.stale, op.state.ID
+	op.mu.Unlock()
+	if !stale {
+		return nil
+	}
+	s, err := e.fold(op.subject)
+	if err != nil {
+		return e.appendFailed(err)
+	}
+	if s.ID == "" {
+		s = core.State{ID: id}
+	}
+	op.mu.Lock()
+	op.state, op.stale = s, false
+	op.mu.Unlock()
+	return nil
+}
+
+// fold reads one subject from the log.
+func (e *Engine) fold(subject string) (core.State, error) {
+	var s core.State
+	for r, err := range e.o.Log.Read(e.ctx, subject) {
+		if err != nil {
+			return core.State{}, err
+		}
+		m, err := events.DecodeMessage(r.Data)
+		if err != nil {
+			return core.State{}, err
+		}
+		m.Seq = r.Seq
+		s = core.Apply(s, m)
+	}
+	return s, nil
+}
+
+func (op *operation) mark(stale bool) {
+	op.mu.Lock()
+	op.stale = stale
+	op.mu.Unlock()
+}
+
+// advance notes how far the log is known to be applied.
+func (e *Engine) advance(seq uint64) {
+	for {
+		last := e.lastSeq.Load()
+		if seq <= last || e.lastSeq.CompareAndSwap(last, seq) {
+			break
+		}
+	}
+	if e.written.Add(1)%snapshotEvery == 0 {
+		e.tasks.Go(e.snapshot)
+	}
+}
+
+// perform does what a written message asks for: tell the frontends, wake the
+// asker, end what is over, set the timer.
+func (e *Engine) perform(op *operation, m events.Message, s core.State) {
+	now := e.now()
+	op.mu.Lock()
+	for _, ev := range m.Events {
+		op.note(ev, s, now)
+	}
+	if s.Phase == core.PhaseEnded && op.endRun != nil {
+		op.endRun()
+	}
+	op.wake()
+	op.mu.Unlock()
+	e.index(op, m)
+	e.tell(op, m, s)
+	e.arm(op)
+	e.settle(op)
+}
+
+// note keeps the core's own memory of a question in step with its events.
+func (op *operation) note(ev events.Event, s core.State, now time.Time) {
+	switch ev := ev.(type) {
+	case events.Request:
+		op.received, op.rejected = nil, 0
+		op.due = dues{asker: op.due.asker, deadline: ev.Deadline.Time()}
+		if ev.WhenNobody == events.NobodyReject {
+			op.due.nobody = now.Add(ReceiveWithin)
+		}
+	case events.Claimed:
+		op.due.lease = now.Add(ClaimLease)
+	case events.Released:
+		if s.Question.Claim.Seq == 0 {
+			op.due.lease = time.Time{}
+		}
+	case events.Response, events.Withdrawn:
+		op.received = nil
+		op.due = dues{asker: op.due.asker}
+	case events.Presented:
+		op.due.drawn = time.Time{}
+	case events.AnswerRejected:
+		op.rejected = max(op.rejected+1, ev.Count)
+	}
+}
+
+// wake lets waiters go when there is something to tell them. op.mu is held.
+func (op *operation) wake() {
+	if op.verdict == nil {
+		return
+	}
+	if _, ok := core.VerdictOf(op.state); ok || op.fault != "" {
+		close(op.verdict)
+		op.verdict = nil
+	}
+}
+
+// index keeps the map of open questions.
+func (e *Engine) index(op *operation, m events.Message) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, ev := range m.Events {
+		switch ev := ev.(type) {
+		case events.Request:
+			e.questions[ev.ID] = op
+		case events.Response:
+			delete(e.questions, ev.ID)
+			e.ended.question(ev.ID, op.subject)
+		case events.Withdrawn:
+			delete(e.questions, ev.ID)
+			e.ended.question(ev.ID, op.subject)
+		}
+	}
+}
+
+// settle lets an operation leave memory once nobody waits for it and nothing
+// can happen to it by itself.
+func (e *Engine) settle(op *operation) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	s := op.state
+	over := s.Phase == core.PhaseEnded || (s.Phase == core.PhaseCommitted && s.Delivered) || op.fault != ""
+	if op.askers > 0 || !over || op.endRun != nil {
+		return
+	}
+	if e.ops[s.ID] == op {
+		delete(e.ops, s.ID)
+		e.ended.operation(s.ID, op.subject)
+	}
+	if op.timer != nil {
+		op.timer.Stop()
+	}
+	if op.heardAll != nil {
+		close(op.heardAll)
+		op.heardAll = nil
+	}
+}
+
+// heard waits until no asker waits for the operation any more.
+func (op *operation) heard(ctx context.Context) {
+	op.mu.Lock()
+	if op.askers == 0 {
+		op.mu.Unlock()
+		return
+	}
+	if op.heardAll == nil {
+		op.heardAll = make(chan struct{})
+	}
+	ch := op.heardAll
+	op.mu.Unlock()
+	select {
+	case <-ch:
+	case <-ctx.Done():
+	}
+}
+
+func (e *Engine) all() []*operation {
+	list := make([]*operation, 0, len(e.ops))
+	for _, op := range e.ops {
+		list = append(list, op)
+	}
+	return list
+}
+
+func refuse(code events.Reject, hint string) *events.Refused {
+	return &events.Refused{Code: code, Hint: hint}
+}

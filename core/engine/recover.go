@@ -1,0 +1,231 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/fermata-hitl/fermata/core"
+	"github.com/fermata-hitl/fermata/core/journal"
+	"github.com/fermata-hitl/fermata/events"
+)
+
+// foldVersion changes whenever core.State or the fold does: an older snapshot
+// is then dropped and the log read from its beginning.
+const foldVersion = 1
+
+type cachedSession struct {
+	Place  Place
+	Opened events.SessionOpened
+}
+
+// cached is the content of a snapshot: a cache of the fold, never evidence.
+type cached struct {
+	Sessions []cachedSession
+	Open     []core.State
+}
+
+// recover rebuilds what is open: from the snapshot if there is a good one, then
+// from every message behind it.
+func (e *Engine) recover(ctx context.Context) error {
+	states := map[events.ID]core.State{}
+	from, err := e.fromSnapshot(states)
+	if err != nil {
+		e.o.Logger.Info("the snapshot was dropped; the whole log is read", "reason", err)
+		from, states = 0, map[events.ID]core.State{}
+		e.sessions = map[events.Token]*session{}
+	}
+	for r, err := range e.o.Log.Scan(ctx, from) {
+		if err != nil {
+			return err
+		}
+		if err := e.take(r, states); err != nil {
+			return fmt.Errorf("message %d: %w", r.Seq, err)
+		}
+		e.lastSeq.Store(r.Seq)
+	}
+	for _, ses := range e.sessions {
+		e.o.OnSession(ses.head())
+	}
+	for _, s := range states {
+		e.resume(s)
+	}
+	e.checkUsage(ctx)
+	return nil
+}
+
+// take folds one message. Operations that are over are forgotten at once.
+func (e *Engine) take(r journal.Record, states map[events.ID]core.State) error {
+	at, err := events.ParseLogSubject(r.Subject)
+	if err != nil {
+		return err
+	}
+	if at.Session == "" {
+		return nil
+	}
+	m, err := events.DecodeMessage(r.Data)
+	if err != nil {
+		return err
+	}
+	m.Seq = r.Seq
+	if at.Operation == "" {
+		e.takeSession(m)
+		return nil
+	}
+	s, known := states[at.Operation]
+	if !known {
+		if _, begins := m.Events[0].(events.OperationProposed); !begins {
+			return nil // the trailing record of an operation that was over before the snapshot
+		}
+	}
+	if r.Seq <= s.Seq {
+		return nil // the snapshot has it
+	}
+	s = core.Apply(s, m)
+	if s.Phase == core.PhaseEnded || (s.Phase == core.PhaseCommitted && s.Delivered) {
+		delete(states, at.Operation)
+		e.ended.operation(at.Operation, r.Subject)
+		for _, q := range s.Settled {
+			e.ended.question(q.ID, r.Subject)
+		}
+		return nil
+	}
+	states[at.Operation] = s
+	return nil
+}
+
+func (e *Engine) takeSession(m events.Message) {
+	for _, ev := range m.Events {
+		switch ev := ev.(type) {
+		case events.SessionOpened:
+			e.remember(Place{m.Project, m.Session}, ev)
+		case events.SessionClosed:
+			delete(e.sessions, m.Session)
+		}
+	}
+}
+
+func (e *Engine) remember(p Place, opened events.SessionOpened) {
+	ses := &session{place: p, opened: opened, ready: make(chan struct{})}
+	close(ses.ready)
+	e.sessions[p.Session] = ses
+}
+
+// resume takes up an operation that the core before left open. Its asker has a
+// while to return, its question a while to find a frontend, its claim one fresh
+// lease; a hook that was running runs again.
+func (e *Engine) resume(s core.State) {
+	now := e.now()
+	op := newOperation(Place{s.Project, s.Session}, s.ID, s)
+	e.adopt(op, s.Config, s.Proposed.Cwd)
+	op.due.asker = now.Add(AskerReturn)
+	e.ops[s.ID] = op
+	for _, q := range s.Settled {
+		e.ended.question(q.ID, op.subject)
+	}
+	if s.Phase == core.PhaseAsking {
+		e.questions[s.Question.ID] = op
+		op.due.deadline = s.Question.Deadline.Time()
+		if s.Question.WhenNobody != events.NobodyWait {
+			op.due.nobody = now.Add(NobodyGrace)
+		}
+		if s.Question.Claim.Seq != 0 {
+			op.due.lease = now.Add(ClaimLease)
+		}
+		op.rejected = s.Question.Rejected
+	}
+	e.arm(op)
+	if s.Phase == core.PhaseHook {
+		e.tasks.Go(func() { e.runAgain(op) })
+	}
+}
+
+// runAgain closes a run that died with its core and starts the hook anew; when
+// the rules have changed since, today's decide from the first hook on.
+func (e *Engine) runAgain(op *operation) {
+	_, err := e.decide(op, "core", func(s core.State) core.Command {
+		if s.Phase != core.PhaseHook {
+			return nil
+		}
+		next := e.next(op, s, s.Args())
+		if op.configuration(s) != nil {
+			return core.Abandon{At: e.at(), Next: next}
+		}
+		return core.HookDone{
+			At: e.at(), Run: s.Run.Run, Effect: events.EffectError, Outcome: events.RunAbandoned, Next: next,
+		}
+	})
+	if err != nil && !errors.Is(err, ErrStopped) {
+		e.o.Logger.Error("could not go on with an operation", "operation", op.snapshot().ID, "error", err)
+		e.giveUp(op)
+	}
+}
+
+func (e *Engine) fromSnapshot(states map[events.ID]core.State) (uint64, error) {
+	if e.o.Snapshot == "" {
+		return 0, nil
+	}
+	snap, err := journal.ReadSnapshot(e.o.Snapshot)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if snap.Fold != foldVersion || snap.Core != e.o.Core {
+		return 0, errors.New("it was made by another fold or another core")
+	}
+	var c cached
+	if err := gob.NewDecoder(bytes.NewReader(snap.Data)).Decode(&c); err != nil {
+		return 0, err
+	}
+	for _, s := range c.Sessions {
+		e.remember(s.Place, s.Opened)
+	}
+	for _, s := range c.Open {
+		states[s.ID] = s
+	}
+	return snap.Seq, nil
+}
+
+// snapshot writes the open states to the snapshot file. Only one runs at a
+// time; the barrier is held only while values are copied.
+func (e *Engine) snapshot() {
+	if e.o.Snapshot == "" || e.doubtful.Load() || !e.snapping.CompareAndSwap(false, true) {
+		return
+	}
+	defer e.snapping.Store(false)
+	seq, c := e.copyStates()
+	var data bytes.Buffer
+	err := gob.NewEncoder(&data).Encode(c) // gob keeps every exported field, whatever its wire tag says
+	if err == nil {
+		err = journal.WriteSnapshot(e.o.Snapshot, journal.Snapshot{Seq: seq, Fold: foldVersion, Core: e.o.Core, Data: data.Bytes()})
+	}
+	if err != nil {
+		e.o.Logger.Warn("no snapshot was written; the next start reads more of the log", "error", err)
+	}
+}
+
+func (e *Engine) copyStates() (uint64, cached) {
+	e.barrier.Lock()
+	defer e.barrier.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var c cached
+	for _, ses := range e.sessions {
+		select {
+		case <-ses.ready:
+			c.Sessions = append(c.Sessions, cachedSession{ses.place, ses.opened})
+		default:
+		}
+	}
+	for _, op := range e.ops {
+		if s := op.snapshot(); s.Phase != core.PhaseNone && s.Phase != core.PhaseEnded {
+			c.Open = append(c.Open, s)
+		}
+	}
+	return e.lastSeq.Load(), c
+}

@@ -1,0 +1,217 @@
+package hooks
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fermata-hitl/fermata/events"
+)
+
+// launch is a process that is ready to start.
+type launch struct {
+	path       string
+	argv       []string
+	env        []string
+	dir        string
+	stdin      string // a file
+	script     events.Digest
+	stdoutHead int // bytes to keep of the beginning of stdout
+}
+
+// prepare finds everything that a hook's process needs.
+func (r runner) prepare(h Hook, in Input, files exchange) (launch, error) {
+	l := launch{stdin: files.payload, stdoutHead: keptHead}
+	if h.Run.ResultFrom == FromStdout {
+		l.stdoutHead = maxVerdict + 1
+	}
+	fill := templates(h, in.Payload)
+	var err error
+	if l.env, err = r.environment(h, in, files, fill); err != nil {
+		return l, err
+	}
+	l.dir = in.Cwd
+	if h.Run.Cwd != "" {
+		l.dir = fill.Replace(h.Run.Cwd)
+		if !filepath.IsAbs(l.dir) {
+			l.dir = filepath.Join(in.Cwd, l.dir)
+		}
+	}
+	if info, err := os.Stat(l.dir); err != nil || !info.IsDir() {
+		return l, fmt.Errorf("its working directory %s is not there", l.dir)
+	}
+	switch h.Run.Type {
+	case RunScript:
+		err = l.useScript(h)
+	case RunCommand:
+		l.argv = slices.Concat(h.Run.Argv, h.Run.Args)
+		l.path, err = l.find(l.argv[0])
+	case RunShell:
+		err = l.useShell(h.Run.Shell)
+	default:
+		err = fmt.Errorf("its run type %q is unknown", h.Run.Type)
+	}
+	return l, err
+}
+
+// useScript chooses the runtime by the script's extension. The digest is taken
+// of the file as it is now, just before it runs.
+func (l *launch) useScript(h Hook) error {
+	script := h.Run.Path
+	if !filepath.IsAbs(script) {
+		script = filepath.Join(h.dir, script)
+	}
+	info, err := os.Stat(script)
+	switch {
+	case err != nil:
+		return missing("its script %s is not there", script)
+	case !info.Mode().IsRegular():
+		return missing("its script %s is not a file", script)
+	}
+	if l.script, err = digestFile(script); err != nil {
+		return fmt.Errorf("its script is not readable: %w", err)
+	}
+	runtimes := runtimesFor(filepath.Ext(script))
+	if runtimes == nil && info.Mode().Perm()&0o111 != 0 {
+		l.path, l.argv = script, slices.Concat([]string{script}, h.Run.Args)
+		return nil
+	}
+	if runtimes == nil {
+		runtimes = runtimesFor(".py")
+	}
+	var names []string
+	for _, words := range runtimes {
+		if path, err := l.find(words[0]); err == nil {
+			l.path, l.argv = path, slices.Concat(words, []string{script}, h.Run.Args)
+			return nil
+		}
+		names = append(names, words[0])
+	}
+	return missing("no %s was found in PATH to run its script %s", strings.Join(names, " or "), script)
+}
+
+// runtimesFor lists the programs that can run a script, the preferred one
+// first; nil for an extension that names none. uv looks away from the working
+// directory's own project, which the agent can write.
+func runtimesFor(extension string) [][]string {
+	switch extension {
+	case ".py":
+		return [][]string{{"uv", "run", "--no-project"}, {"python3"}, {"python"}}
+	case ".sh", ".bash", ".zsh":
+		return [][]string{{"bash"}, {"sh"}}
+	case ".js", ".mjs":
+		return [][]string{{"node"}}
+	case ".ts":
+		return [][]string{{"npx", "tsx"}}
+	case ".rb":
+		return [][]string{{"ruby"}}
+	case ".pl":
+		return [][]string{{"perl"}}
+	case ".ps1":
+		return [][]string{{"pwsh", "-File"}, {"powershell", "-File"}}
+	}
+	return nil
+}
+
+func (l *launch) useShell(text string) error {
+	shell := lookup(l.env, "SHELL")
+	if shell == "" {
+		shell = "/bin/sh"
+	}
+	path, err := l.find(shell)
+	l.path, l.argv = path, []string{shell, "-c", text}
+	return err
+}
+
+// find looks for a program in the PATH that the process will have. Relative
+// entries are passed over: the working directory is the agent's ground.
+func (l *launch) find(name string) (string, error) {
+	if strings.Contains(name, "/") {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(l.dir, name)
+		}
+		if executable(name) {
+			return name, nil
+		}
+		return "", missing("the program %s is not there", name)
+	}
+	for _, dir := range filepath.SplitList(lookup(l.env, "PATH")) {
+		if path := filepath.Join(dir, name); filepath.IsAbs(dir) && executable(path) {
+			return path, nil
+		}
+	}
+	return "", missing("the program %s was not found in PATH", name)
+}
+
+func executable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
+}
+
+func digestFile(path string) (events.Digest, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return events.Digest(hex.EncodeToString(sum.Sum(nil))), nil
+}
+
+// prefixes are the two names under which a process is told things.
+var prefixes = []string{"FERMATA_HOOK_", "CHRYS_HOOK_"}
+
+// private reports a variable of the core that no hook should see.
+func private(name string) bool {
+	return strings.HasPrefix(name, "NATS_") || strings.HasPrefix(name, "FERMATA_") || strings.HasPrefix(name, "CHRYS_HOOK_")
+}
+
+// ownVariable reports a variable that every run gets from Fermata.
+func ownVariable(name string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// environment is the core's, then the run's own variables, then the hook's. Of
+// two with one name the later wins.
+func (r runner) environment(h Hook, in Input, files exchange, fill *strings.Replacer) ([]string, error) {
+	env := slices.Clone(r.environ)
+	env = append(env, "PYTHONUTF8=1", "PYTHONIOENCODING=utf-8")
+	for _, p := range prefixes {
+		env = append(env, p+"ID="+h.Ref.ID, p+"EVENT="+string(h.Event), p+"PAYLOAD_FILE="+files.payload, p+"RESULT="+files.verdict)
+	}
+	env = append(env, in.Env...)
+	for name, text := range h.Run.Env {
+		value := fill.Replace(text)
+		if len(value) > maxArgument {
+			return nil, fmt.Errorf("its variable %s is longer than 32 KiB", clip(name))
+		}
+		env = append(env, name+"="+value)
+	}
+	return env, nil
+}
+
+func lookup(env []string, name string) string {
+	for _, e := range slices.Backward(env) {
+		if key, value, _ := strings.Cut(e, "="); key == name {
+			return value
+		}
+	}
+	return ""
+}
+
+// templates replaces the few words that env values and cwd may contain, in one
+// pass: what is put in is not looked at again.
+func templates(h Hook, p Payload) *strings.Replacer {
+	return strings.NewReplacer(
+		"${workspace_cwd}", p.Cwd, "${fermata_home}", h.home, "${chrys_home}", h.home,
+		"${session_id}", p.SessionID, "${profile}", p.Profile,
+	)
+}

@@ -1,0 +1,162 @@
+package hooks
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/fermata-hitl/fermata/events"
+)
+
+// match is a hook's filter: all of its conditions must hold. The zero match
+// lets everything pass.
+type match struct {
+	profile  string
+	profiles []string
+	toolKind string
+	toolName string
+	agent    events.Agent
+	cwd      string // a glob
+	args     []condition
+}
+
+// condition is what one argument must be. An argument that is missing or null
+// never matches, even with nothing else asked of it.
+type condition struct {
+	name     string
+	equals   *string
+	contains string
+	pattern  *pattern
+}
+
+// matches decides. The error is returned only when the answer hangs on it: a
+// condition that certainly does not hold settles the matter first.
+func (m match) matches(sub Subject, args *arguments) (bool, error) {
+	if m.profile != "" && m.profile != sub.Profile ||
+		len(m.profiles) > 0 && !slices.Contains(m.profiles, sub.Profile) ||
+		m.toolKind != "" && m.toolKind != sub.Tool.Kind ||
+		m.toolName != "" && m.toolName != sub.Tool.Name ||
+		m.agent != "" && m.agent != sub.Agent {
+		return false, nil
+	}
+	if m.cwd != "" && !doublestar.MatchUnvalidated(m.cwd, sub.Cwd) {
+		return false, nil
+	}
+	return m.matchesArgs(args)
+}
+
+// matchesArgs asks the cheap conditions of every argument first, then the
+// patterns.
+func (m match) matchesArgs(args *arguments) (bool, error) {
+	for _, c := range m.args {
+		text, ok, err := args.text(c.name)
+		if err != nil {
+			return false, err
+		}
+		if !ok || c.equals != nil && text != *c.equals || !strings.Contains(text, c.contains) {
+			return false, nil
+		}
+	}
+	var undecided error
+	for _, c := range m.args {
+		if c.pattern == nil {
+			continue
+		}
+		text, _, _ := args.text(c.name)
+		ok, err := c.pattern.search(text)
+		if err != nil {
+			undecided = errors.Join(undecided, fmt.Errorf("match.args.%s.regex: %w", clip(c.name), err))
+		} else if !ok {
+			return false, nil
+		}
+	}
+	return undecided == nil, undecided
+}
+
+// patterned reports whether a decision can fail, so that a run must repeat it.
+func (m match) patterned() bool {
+	return slices.ContainsFunc(m.args, func(c condition) bool { return c.pattern != nil })
+}
+
+// arguments reads the top level of the arguments once, when a condition first
+// asks.
+type arguments struct {
+	raw    []byte
+	read   bool
+	fields map[string]json.RawMessage
+	err    error
+}
+
+// text is an argument as conditions compare it. ok is false when it is missing
+// or null, or when the arguments are no object.
+func (a *arguments) text(name string) (text string, ok bool, err error) {
+	if !a.read {
+		a.read = true
+		if isObject(a.raw) {
+			a.err = json.Unmarshal(a.raw, &a.fields)
+		}
+	}
+	if a.err != nil {
+		return "", false, fmt.Errorf("the arguments are not readable: %w", a.err)
+	}
+	raw, ok := a.fields[name]
+	if !ok || string(raw) == "null" {
+		return "", false, nil
+	}
+	return pythonText(raw), true, nil
+}
+
+func isObject(raw []byte) bool {
+	trimmed := bytes.TrimLeft(raw, " \t\r\n")
+	return len(trimmed) > 0 && trimmed[0] == '{'
+}
+
+// pythonText is a JSON value as Python's str() shows it, except that lists and
+// objects are their JSON text.
+func pythonText(raw json.RawMessage) string {
+	switch raw[0] {
+	case '"':
+		var s string
+		_ = json.Unmarshal(raw, &s) // the whole was read without error
+		return s
+	case 't':
+		return "True"
+	case 'f':
+		return "False"
+	case '{', '[':
+		return string(raw)
+	}
+	return pythonNumber(string(raw))
+}
+
+// pythonNumber writes an integer token with its digits and any other number as
+// the shortest text that reads back to the same float, with an exponent below
+// 1e-4 and from 1e16 on.
+func pythonNumber(token string) string {
+	if !strings.ContainsAny(token, ".eE") {
+		if token == "-0" {
+			return "0"
+		}
+		return token
+	}
+	f, _ := strconv.ParseFloat(token, 64) // out of range gives ±Inf
+	short := strconv.FormatFloat(f, 'e', -1, 64)
+	mantissa, exponent, isFinite := strings.Cut(short, "e")
+	if !isFinite {
+		return strings.ToLower(strings.TrimPrefix(short, "+")) // inf, -inf
+	}
+	if n, _ := strconv.Atoi(exponent); n < -4 || n >= 16 {
+		return mantissa + "e" + exponent
+	}
+	plain := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(plain, ".") {
+		plain += ".0"
+	}
+	return plain
+}

@@ -1,0 +1,112 @@
+package core
+
+import "github.com/fermata-hitl/fermata/events"
+
+// Phase is where an operation stands.
+type Phase uint8
+
+// The phases. An operation leaves PhaseHook, PhaseAsking and PhaseCommitted
+// only by a command; PhaseEnded only its trailing records may follow.
+const (
+	PhaseNone      Phase = iota // nothing is known
+	PhaseHook                   // a hook runs (State.Run)
+	PhaseAsking                 // a person is asked (State.Question)
+	PhaseCommitted              // the asker may run State.Committed, once
+	PhaseEnded                  // refused, aborted or finished
+)
+
+// State is all that the log says of one operation: the fold of its subject.
+// It is a value; Evolve never changes what another State shares with it.
+type State struct {
+	Phase       Phase
+	RunOpen     bool // Run has started and not ended; may outlive the operation's end
+	Proposed    events.OperationProposed
+	ID          events.ID
+	Project     events.Token
+	Session     events.Token
+	Turn        string
+	Traceparent string
+	ProposedAt  events.Micros
+
+	Config   events.Digest      // the configuration that holds now
+	Versions []events.Version   // every version, in order; the last is current
+	Bodies   []events.Body      // without salts and without stderr; see Body
+	Run      events.HookStarted // the open run, or the last one
+	Cursor   int                // index of the next hook to consider
+	Attempt  int                // rechecks so far, 0–3
+	Yes      int                // version last answered with continue, -1 none
+	YesHook  int                // lowest index of a hook whose question was continued, -1 none
+
+	Question  Question // the open question, or the last one
+	Settled   []Settled
+	Outsiders int // events that frontends caused, bounded
+
+	Committed events.Version
+	Delivered bool
+	Code      events.Code      // why it was refused; ended when it was aborted
+	CodeRun   events.ID        // the run that refused it
+	EndReason events.EndReason // why it was aborted, or how the question that ended it ended
+	Outcome   events.Outcome
+	Ran       events.Digest
+
+	Seq  uint64        // stream sequence of the last message
+	Hash events.Digest // hash of the last message
+	At   events.Micros // time of the last message
+}
+
+// Question is the open question of an operation.
+type Question struct {
+	events.Request
+	AskedAt  events.Micros
+	AskedSeq uint64
+	Open     bool
+	Claim    Claim
+	Claims   int // claims granted so far, bounded
+	Rejected int // answers rejected so far, as far as they are logged
+}
+
+// Claim is the right to answer the open question; Seq 0 means that nobody has
+// it.
+type Claim struct {
+	Frontend  events.ID
+	Kind      events.FrontendKind
+	Name      string
+	Principal string
+	Since     events.Micros
+	Seq       uint64
+}
+
+// Settled is how a question ended.
+type Settled struct {
+	ID       events.ID
+	Result   events.Result
+	Reason   events.EndReason
+	Answer   events.Answer
+	Digest   events.Digest
+	Frontend events.ID
+	Kind     events.FrontendKind
+	Who      string
+	At       events.Micros
+	Seq      uint64
+}
+
+// Current is the newest version.
+func (s State) Current() events.Version {
+	if len(s.Versions) == 0 {
+		return events.Version{}
+	}
+	return s.Versions[len(s.Versions)-1]
+}
+
+// Body returns the data of a body, nil if there is none.
+func (s State) Body(key string) []byte {
+	for i := len(s.Bodies) - 1; i >= 0; i-- {
+		if s.Bodies[i].Key == key {
+			return s.Bodies[i].Data
+		}
+	}
+	return nil
+}
+
+// Args returns the canonical arguments of the current version.
+func (s State) Args() []byte { return s.Body(events.ArgsBody(s.Current().N)) }

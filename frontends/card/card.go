@@ -1,0 +1,214 @@
+package card
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/fermata-hitl/fermata/events"
+	"github.com/fermata-hitl/fermata/frontends/words"
+)
+
+// Card is a question made ready to be shown. All its strings are escaped.
+type Card struct {
+	Title   string // the tool, or what sort of message it is
+	Fields  []Field
+	Reason  string // whole; several lines are possible
+	Given   bool   // the hook gave the reason; else it is our default sentence
+	Hook    string // the hook's id
+	Origin  string // scope, file and line of the hook
+	Session string // agent and project, as in "claude · myproj"
+	// Digest is of the bytes that Fields show; an answer names it.
+	Digest events.Digest
+	// Genuine says that these are the bytes that the question is about. A
+	// card that is not genuine must not be answered.
+	Genuine bool
+}
+
+// Field is one named value. Name is "" when the arguments are no object.
+type Field struct {
+	Name  string
+	Text  string // a string's own characters, any other value's JSON
+	Raw   string // the same, not escaped: for a clipboard, never for a screen
+	Bytes int    // length of Raw
+	JSON  bool   // Text is JSON, not a string's characters
+	Bad   bool   // the arguments could not be read as JSON: Text is all of them
+}
+
+// New makes the card of a question from the canonical JSON of its arguments.
+func New(q events.Question, args []byte, w words.Words) Card {
+	c := Card{
+		Title:   Line(q.Tool.Name),
+		Fields:  Fields(args),
+		Reason:  Escape(strings.TrimRight(q.Reason, "\n")),
+		Given:   strings.TrimSpace(q.Reason) != "",
+		Hook:    Line(q.Hook.ID),
+		Origin:  Origin(q.Hook, q.ProjectPath, w),
+		Session: Session(q.Agent, q.ProjectPath),
+		Digest:  events.DigestOf(args),
+	}
+	c.Genuine = c.Digest == q.Version.Digest
+	if q.Kind != events.KindToolCall || c.Title == "" {
+		c.Title = w.Kind(string(q.Kind))
+	}
+	if !c.Given {
+		c.Reason = w.Say(words.NoReason, c.Hook)
+	}
+	return c
+}
+
+// Origin says where a hook stands: scope, file and line. A file of the project
+// is named from the project's root.
+func Origin(h events.Hook, project string, w words.Words) string {
+	file := h.File
+	if rel, err := filepath.Rel(project, file); err == nil && filepath.IsAbs(file) && filepath.IsLocal(rel) {
+		file = rel
+	}
+	return w.Scope(string(h.Scope)) + " " + Line(file) + ":" + Count(h.Line)
+}
+
+// Session names a session by its agent and project.
+func Session(agent events.Agent, project string) string {
+	return Line(string(agent)) + " · " + Line(filepath.Base(project))
+}
+
+// Fields takes canonical JSON apart: an object's members in their order, any
+// other value as one field without a name. Bytes that are no JSON come back
+// whole as one field that is Bad: shown, not hidden.
+func Fields(args []byte) []Field {
+	fields, err := members(args)
+	if err != nil {
+		return []Field{{Text: Escape(string(args)), Raw: string(args), Bytes: len(args), JSON: true, Bad: true}}
+	}
+	return fields
+}
+
+func members(args []byte) ([]Field, error) {
+	dec := json.NewDecoder(bytes.NewReader(args))
+	dec.UseNumber()
+	if !bytes.HasPrefix(bytes.TrimSpace(args), []byte("{")) {
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return nil, err
+		}
+		return []Field{newField("", raw)}, atEnd(dec)
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, err
+	}
+	var fields []Field
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return nil, err
+		}
+		s, _ := name.(string) // an object's names are strings
+		fields = append(fields, newField(s, raw))
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, err
+	}
+	return fields, atEnd(dec)
+}
+
+func atEnd(dec *json.Decoder) error {
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows the value")
+	}
+	return nil
+}
+
+func newField(name string, raw json.RawMessage) Field {
+	f := Field{Name: Line(name)}
+	f.Raw, f.JSON = plainText(raw)
+	f.Bytes = len(f.Raw)
+	f.Text = f.Raw
+	if f.JSON {
+		f.Text = indent(f.Raw)
+	}
+	f.Text = Escape(f.Text)
+	return f
+}
+
+// plainText is what a value says: a string's characters, else its JSON.
+func plainText(raw json.RawMessage) (text string, isJSON bool) {
+	var s string
+	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
+		return s, false
+	}
+	return string(raw), true
+}
+
+// Bounds of what is laid out over several lines: beyond them white space would
+// outgrow the value.
+const (
+	indentFrom  = 60
+	indentTo    = 256 << 10
+	indentDepth = 8
+)
+
+// indent lays out an object or array that is too long for one line. It adds
+// white space between the tokens and nothing else.
+func indent(text string) string {
+	if len(text) < indentFrom || len(text) > indentTo || depth(text) > indentDepth {
+		return text
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, []byte(text), "", "  ") != nil {
+		return text
+	}
+	return b.String()
+}
+
+// depth is how deep the brackets of valid JSON nest. Brackets inside strings
+// count too: too deep only means not laid out.
+func depth(text string) int {
+	deepest, now := 0, 0
+	for _, c := range []byte(text) {
+		switch c {
+		case '{', '[':
+			now++
+			deepest = max(deepest, now)
+		case '}', ']':
+			now--
+		}
+	}
+	return deepest
+}
+
+// Summary is one line that tells what the arguments are about: the first line
+// of the value that says most, for lists. It is not cut to a width.
+func Summary(fields []Field) string {
+	best := ""
+	for _, want := range []string{"command", "cmd", "file_path", "path", "filePath", "url", "pattern", "query"} {
+		for _, f := range fields {
+			if f.Name == want && !f.JSON {
+				return firstLine(f.Text)
+			}
+		}
+	}
+	for _, f := range fields {
+		if best == "" || !f.JSON {
+			best = firstLine(f.Text)
+			if !f.JSON {
+				break
+			}
+		}
+	}
+	return best
+}
+
+func firstLine(text string) string {
+	line, rest, _ := strings.Cut(text, "\n")
+	if rest != "" {
+		line += " ⏎"
+	}
+	return strings.ReplaceAll(line, "\t", " ")
+}

@@ -1,0 +1,56 @@
+package tui
+
+import "time"
+
+// A question that has just been drawn takes no keys: what a person typed before
+// they could read it was meant for something else. Keys count once the question
+// has been on the screen for half a second and no key has come for half a
+// second. Whatever makes buttons live again, the next question, a claim that
+// somebody gave back, or the return from a stopped program, begins anew.
+const (
+	graceDrawn = 500 * time.Millisecond
+	graceQuiet = 500 * time.Millisecond
+	// frame is how long the screen may take to be drawn after the model has
+	// changed: the time that the question is drawn counts from its end.
+	frame = 50 * time.Millisecond
+	// stopped is a silence that a running program cannot have while it counts
+	// seconds: it slept, and keys may have gathered meanwhile.
+	stopped = 3 * time.Second
+)
+
+// grace is the state of one question's buttons. The zero value has not been
+// drawn and takes no keys.
+type grace struct {
+	drawn time.Time // when it was certainly on the screen
+	key   time.Time // when the last key came that did not count
+	live  bool
+}
+
+// begin starts the grace of what will be drawn now.
+func (g *grace) begin(now time.Time) { *g = grace{drawn: now.Add(frame), key: now} }
+
+// left is how long keys will still not count.
+func (g *grace) left(now time.Time) time.Duration {
+	if g.live {
+		return 0
+	}
+	if g.drawn.IsZero() {
+		return graceDrawn + frame
+	}
+	return max(g.drawn.Add(graceDrawn).Sub(now), g.key.Add(graceQuiet).Sub(now), 0)
+}
+
+// passed settles whether the time is over.
+func (g *grace) passed(now time.Time) bool {
+	g.live = g.left(now) == 0
+	return g.live
+}
+
+// takes reports whether a key counts, and notes one that does not.
+func (g *grace) takes(now time.Time) bool {
+	if g.passed(now) {
+		return true
+	}
+	g.key = now
+	return false
+}

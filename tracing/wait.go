@@ -1,0 +1,214 @@
+package tracing
+
+import (
+	"strings"
+
+	"github.com/fermata-hitl/fermata/events"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+)
+
+// question is an open question: one wait. Presented and claimed are the first
+// drawing and the last claim, 0 for none.
+type question struct {
+	events.Request
+	asked     events.Micros
+	script    events.Digest // of the hook that asked
+	presented events.Micros
+	claimed   events.Micros
+	claimSeq  uint64
+	frontend  events.ID
+	kind      events.FrontendKind
+	notes     timeline
+}
+
+// step folds an event that a question survives.
+func (f *fold) step(op *operation, e events.Event, now moment) {
+	if r, ok := e.(events.Request); ok {
+		q := &question{Request: r, asked: now.at}
+		if op.lastRan.Run == r.Run {
+			q.script = op.lastRan.Script
+		}
+		op.questions[r.ID] = q
+		q.notes.add(now.at, "fermata.question.asked", nil)
+		return
+	}
+	q, ok := op.questions[questionOf(e)]
+	if !ok {
+		return // a late answer, a late drawing: the wait is over
+	}
+	switch e := e.(type) {
+	case events.Presented:
+		if q.presented == 0 || e.At < q.presented {
+			q.presented = max(e.At, q.asked)
+		}
+		q.notes.add(e.At, "fermata.question.presented", attrs{
+			text("fermata.frontend.id", string(e.Frontend)),
+			text("fermata.frontend.kind", string(e.Kind)),
+			text("fermata.version.shown_commit", f.o.Key.Version(e.Digest)),
+		})
+	case events.Claimed:
+		q.claimed, q.claimSeq, q.frontend, q.kind = now.at, now.seq, e.Frontend, e.Kind
+		q.notes.add(now.at, "fermata.question.claimed", attrs{
+			text("fermata.frontend.id", string(e.Frontend)),
+			text("fermata.frontend.kind", string(e.Kind)),
+		})
+	case events.Released:
+		q.notes.add(now.at, "fermata.question.claim_lost", attrs{
+			text("fermata.frontend.id", string(e.Frontend)),
+			text("fermata.release.reason", string(e.Reason)),
+		})
+	case events.AnswerRejected:
+		q.notes.add(now.at, "fermata.question.answer_rejected", attrs{
+			text("fermata.frontend.id", string(e.Frontend)),
+			text("fermata.reject.code", string(e.Code)),
+			number("fermata.reject.count", int64(max(e.Count, 1))),
+		})
+	}
+}
+
+func questionOf(e events.Event) events.ID {
+	switch e := e.(type) {
+	case events.Presented:
+		return e.ID
+	case events.Claimed:
+		return e.ID
+	case events.Released:
+		return e.ID
+	case events.AnswerRejected:
+		return e.ID
+	}
+	return ""
+}
+
+// endWait ends an open question: the one place where a wait span is made. A
+// second end finds no open question and makes none.
+func (f *fold) endWait(
+	op *operation, id events.ID, result events.Result, reason events.EndReason, answer *events.Response, now moment,
+) []*tracepb.Span {
+	q, ok := op.questions[id]
+	if !ok {
+		return nil
+	}
+	delete(op.questions, id)
+	q.notes.end(now.at, "fermata.question."+string(result), attrs{text("fermata.wait.end_reason", string(reason))})
+
+	s := f.span(op, KindWait, id, "wait."+string(q.Gate), q.asked, now.at)
+	s.Attributes = f.waitAttributes(op, q, result, reason, now)
+	if answer != nil {
+		s.Attributes = append(s.Attributes, f.answerAttributes(op, q, answer, now)...)
+	}
+	q.notes.into(s)
+	if failedWait(result) {
+		fail(s, string(reason))
+	}
+	if before, ok := op.answeredYes(q.Previous); ok {
+		s.Links = append(s.Links, f.link(op, before.ID, "reask_of"))
+	}
+	if reason == events.EndContinue {
+		op.yes = append(op.yes, q.Request)
+	}
+	return []*tracepb.Span{f.finish(op, s)}
+}
+
+// failedWait: a person's no is a wait that did its work; a question that
+// nobody answered is not. A withdrawal is neither.
+func failedWait(r events.Result) bool {
+	return r == events.ResultTimedOut || r == events.ResultUnavailable || r == events.ResultFailed
+}
+
+// answeredYes finds the last question that was answered with yes about a
+// version, false for version -1.
+func (op *operation) answeredYes(version int) (events.Request, bool) {
+	for i := len(op.yes) - 1; i >= 0; i-- {
+		if op.yes[i].Version.N == version {
+			return op.yes[i], true
+		}
+	}
+	return events.Request{}, false
+}
+
+func (f *fold) waitAttributes(
+	op *operation, q *question, result events.Result, reason events.EndReason, now moment,
+) attrs {
+	a := attrs{
+		text("fermata.question.id", string(q.ID)),
+		text("fermata.wait.category", string(q.Gate)),
+		text("fermata.wait.result", string(result)),
+		text("fermata.wait.end_reason", string(reason)),
+		number("fermata.version.seq", int64(q.Version.N)),
+		text("fermata.version.commit", f.o.Key.Version(q.Version.Digest)),
+		number("fermata.version.bytes", int64(q.Version.Bytes)),
+		number("fermata.frontends.offered", int64(q.Offered)),
+	}
+	a = append(a, hookAttributes(op, q.Hook, q.script)...)
+	a = append(a, proof(now)...)
+	if q.Deadline != 0 {
+		a = append(a, float("fermata.wait.timeout_s", float64(max(q.Deadline-q.asked, 0))/1e6))
+	}
+	if q.Attempt > 0 {
+		a = append(a, number("fermata.recheck.attempt", int64(q.Attempt)))
+	}
+	if q.presented != 0 {
+		a = append(a, number("fermata.wait.delivery_ms", millis(q.asked, q.presented)))
+	}
+	if q.claimed != 0 {
+		a = append(a, text("fermata.frontend.id", string(q.frontend)), text("fermata.frontend.kind", string(q.kind)))
+	}
+	if q.claimed != 0 && q.presented != 0 {
+		a = append(a, number("fermata.wait.claim_ms", millis(q.presented, q.claimed)))
+	}
+	return a
+}
+
+// answerAttributes say who answered. A claim in the message of its answer says
+// nothing about thinking: then the time is all in claim_ms.
+func (f *fold) answerAttributes(op *operation, q *question, r *events.Response, now moment) attrs {
+	a := attrs{
+		text("fermata.actor.class", "human"), // the core refuses an answer that is not a person's
+		text("fermata.actor.ref", f.o.Key.Actor(r.Principal)),
+		text("fermata.actor.assurance", assurance(r.Principal)),
+	}
+	if op.asker != "" && op.asker != "core" { // else who asked is not known, and nothing is claimed
+		a = append(a, truth("fermata.actor.is_requester", r.Principal == op.asker))
+	}
+	if q.claimed != 0 && q.claimSeq != now.seq {
+		a = append(a, number("fermata.wait.think_ms", millis(q.claimed, now.at)))
+	}
+	if q.Gate == events.GateApproval {
+		a = append(a, text("fermata.approval.outcome", string(r.Answer)))
+	}
+	return a
+}
+
+// assurance is how sure we are of a principal: the operating system's word for
+// a user, or none.
+func assurance(principal string) string {
+	if strings.HasPrefix(principal, "uid:") {
+		return "os_user"
+	}
+	return "none"
+}
+
+func millis(from, to events.Micros) int64 { return int64(max(to-from, 0)) / 1000 }
+
+// timelineLimit bounds the events of one span.
+const timelineLimit = 128
+
+// timeline is the events of a span that is still open. Its first entry and its
+// end are kept; between them the oldest goes first.
+type timeline struct {
+	entries []*tracepb.Span_Event
+	dropped uint32
+}
+
+func (t *timeline) add(at events.Micros, name string, a attrs) {
+	if len(t.entries) == timelineLimit-1 {
+		t.entries = append(t.entries[:1], t.entries[2:]...)
+		t.dropped++
+	}
+	t.end(at, name, a)
+}
+
+func (t *timeline) end(at events.Micros, name string, a attrs) {
+	t.entries = append(t.entries, &tracepb.Span_Event{TimeUnixNano: nanos(at), Name: name, Attributes: a.sorted()})
+}
