@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -74,7 +75,7 @@ type parser struct {
 	out     []byte
 	depth   int
 	members []member
-	names   []byte // decoded names that contain escapes
+	names   []byte // decoded names
 	spare   []byte // room to put members in order
 	keep    bool   // leave the top object's members on the stack
 }
@@ -152,10 +153,7 @@ func (p *parser) value() error {
 	case c == '[':
 		return p.nested(p.array)
 	case c == '"':
-		names := len(p.names)
-		_, err := p.str()
-		p.names = p.names[:names] // only members' names are needed later
-		return err
+		return p.str()
 	case c == '-' || isDigit(c):
 		return p.number()
 	case c == 't':
@@ -245,15 +243,15 @@ func (p *parser) member() (member, error) {
 	if p.peek() != '"' {
 		return m, p.unexpected("a name in quotes")
 	}
-	var err error
-	if m.name, err = p.str(); err != nil {
+	if err := p.str(); err != nil {
 		return m, err
 	}
+	m.name = p.decoded(p.out[m.start+1 : len(p.out)-1])
 	if !p.punct(':') {
 		return m, p.unexpected(`":"`)
 	}
 	m.value = len(p.out)
-	err = p.value()
+	err := p.value()
 	m.end = len(p.out)
 	return m, err
 }
@@ -323,51 +321,70 @@ func (p *parser) digits() error {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// str copies a string in canonical writing and returns it decoded. The decoded
-// bytes belong to the input or to p.names and stay valid.
-func (p *parser) str() ([]byte, error) {
+// str copies a string in canonical writing.
+func (p *parser) str() error {
 	open := p.pos
 	p.pos++
 	p.out = append(p.out, '"')
 	from := p.pos // in[from:pos] is still to be copied
-	names, escaped := len(p.names), false
-	for {
-		if p.pos >= len(p.in) {
-			return nil, p.fail(open, "this string does not end")
-		}
+	for p.pos < len(p.in) {
 		switch c := p.in[p.pos]; {
 		case c == '"':
-			p.out = append(p.out, p.in[from:p.pos]...)
-			p.out = append(p.out, '"')
-			name := p.in[from:p.pos]
-			if escaped {
-				p.names = append(p.names, name...)
-				name = p.names[names:]
-			}
 			p.pos++
-			return name, nil
+			p.out = append(p.out, p.in[from:p.pos]...)
+			return nil
 		case c == '\\':
 			p.out = append(p.out, p.in[from:p.pos]...)
-			p.names = append(p.names, p.in[from:p.pos]...)
 			r, err := p.escape()
 			if err != nil {
-				return nil, err
+				return err
 			}
 			p.out = appendCanonical(p.out, r)
-			p.names = utf8.AppendRune(p.names, r)
-			from, escaped = p.pos, true
+			from = p.pos
 		case c < 0x20:
-			return nil, p.fail(p.pos, "control character in a string, write it as an escape")
+			return p.fail(p.pos, "control character in a string, write it as an escape")
 		case c < utf8.RuneSelf:
 			p.pos++
 		default:
 			r, size := utf8.DecodeRune(p.in[p.pos:])
 			if r == utf8.RuneError && size == 1 {
-				return nil, p.fail(p.pos, "invalid UTF-8")
+				return p.fail(p.pos, "invalid UTF-8")
 			}
 			p.pos += size
 		}
 	}
+	return p.fail(open, "this string does not end")
+}
+
+// decoded is the meaning of a name in canonical writing. The bytes belong to
+// p.names and stay valid: out will be moved about, and names grows by
+// appending only.
+func (p *parser) decoded(text []byte) []byte {
+	start := len(p.names)
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c == '\\' {
+			i++
+			switch c = text[i]; c {
+			case 'b':
+				c = '\b'
+			case 't':
+				c = '\t'
+			case 'n':
+				c = '\n'
+			case 'f':
+				c = '\f'
+			case 'r':
+				c = '\r'
+			case 'u': // \u00xx, the only long escapes of canonical writing
+				n, _ := strconv.ParseUint(string(text[i+3:i+5]), 16, 8)
+				c = byte(n)
+				i += 4
+			}
+		}
+		p.names = append(p.names, c)
+	}
+	return p.names[start:]
 }
 
 // escape reads one escaped character, a pair of surrogates included.

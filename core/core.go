@@ -16,34 +16,39 @@
 //
 // # The life of an operation
 //
-// Rows are commands, columns phases. "–" means that nothing happens and nothing
-// is refused; a code in lower case is a [events.Refused]. "on" stands for the
-// next hook's HookStarted or, when none is left, Checked + Committed; a
-// configuration that changed meanwhile puts RecheckStarted before it. After
-// three rechecks, or back at an earlier version, "on" is a refusal.
+// Rows are commands, columns phases. "–": nothing happens and nothing is
+// refused. Words in lower case are codes of an [events.Refused]. "on" is the
+// next hook's HookStarted or, when none is left, Checked + Committed; when the
+// configuration has changed meanwhile, RecheckStarted and the first hook of the
+// new one. After three rechecks, or back at an earlier version, "on" is Refused.
 //
-//	             None           Hook                 Asking                    Committed          Ended
-//	Propose      Proposed + on  – or not_yours       – or not_yours            – or               – or
-//	             or + Refused                                                  already_committed  not_yours
-//	HookDone     –              Ran [ArgsChanged] +  –                         –                  Ran
-//	                            on, Recheck, Refused                                              (open run)
-//	                            or Request
-//	Abandon      –              Ran + Started again  –                         –                  Ran
-//	Present      unknown        –                    Presented                 –                  –
-//	TakeClaim    unknown        by how it ended      [Released] Claimed        by how it ended    by how it ended
-//	                                                 or not_claimer
-//	Release      unknown        –                    Released                  –                  –
-//	Answer yes   unknown        AnswerRejected       [Claimed] Response + on   AnswerRejected     AnswerRejected
-//	                                                 or AnswerRejected
-//	Answer no    unknown        AnswerRejected       [Claimed] Response +      AnswerRejected     AnswerRejected
-//	                                                 Refused
-//	EndQuestion  –              –                    Withdrawn + Refused       –                  –
-//	Withdraw     –              Aborted              Withdrawn + Aborted       Aborted, unless    –
-//	                                                                           delivered
-//	Receipt      not_allowed    not_allowed          not_allowed               Delivered (once)   Delivered (once)
-//	Finish       not_allowed    not_allowed          not_allowed               Finished           Finished (if it was
-//	                                                                                              committed), else
-//	                                                                                              not_allowed
+//	             None        Hook               Asking                 Committed           Ended
+//	Propose      Proposed    – or not_yours     – or not_yours         – or                – or not_yours or
+//	             + on, or                                              already_committed   already_committed
+//	             + Refused
+//	HookDone     –           HookRan [Changed]  –                      –                   HookRan, if the
+//	                         + on, Recheck,                                                run was open
+//	                         Request, Refused
+//	Abandon      –           HookRan, Started   –                      –                   HookRan, likewise
+//	Present      –           –                  Presented              –                   –
+//	TakeClaim    –           end               [Released,] Claimed,    end                 end
+//	                                            – or not_claimer
+//	Release      –           –                  Released or –          –                   –
+//	Answer yes   –           Rejected + end     [Claimed,] Response    Rejected + end      Rejected + end
+//	                                            + on, or Rejected
+//	Answer no    –           Rejected + end     [Claimed,] Response,   Rejected + end      Rejected + end
+//	                                            Refused, or Rejected
+//	EndQuestion  –           –                  Withdrawn, Refused     –                   –
+//	Withdraw     –           Aborted            Withdrawn, Aborted     Aborted or, once    –
+//	                                                                   delivered, –
+//	Receipt      not_allowed not_allowed        not_allowed            Delivered, once     Delivered, once
+//	Finish       not_allowed not_allowed        not_allowed            Finished            Finished, if it was
+//	                                                                                       committed, once
+//
+// A question that the operation never had is unknown_question everywhere. "end"
+// is how it ended: already_answered or withdrawn. An answer that repeats the
+// accepted one word for word is –. Whoever misses a question that is gone has
+// lost nothing by it: Present, Release and EndQuestion are then –.
 //
 // What must hold in every history: a question ends exactly once; the version
 // that is committed is the one that was checked last and the newest; it is

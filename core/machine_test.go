@@ -378,3 +378,23 @@ func TestB11B48B58AnyHistory(t *testing.T) {
 		m.unchanged(t)
 	})
 }
+
+// TestB48B49LongHistories: hooks that ask and rewrite without end, and a person
+// who always says yes, still come to an end.
+func TestB48B49LongHistories(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newMachine(t)
+		m.hooks[confA] = []events.Hook{hook(0), hook(1), hook(2), hook(3)}
+		for steps := 0; m.st.s.Phase != PhaseEnded; steps++ {
+			if steps > 2*4*(MaxRechecks+1)+4 {
+				t.Fatalf("no end after %d steps: %s", steps, types(m.st.log))
+			}
+			if rarely(t, "new configuration") {
+				m.config = confB
+			}
+			m.do(t, m.forward(t))
+			m.invariants(t)
+		}
+		m.unchanged(t)
+	})
+}

@@ -16,10 +16,13 @@ const (
 )
 
 // State is all that the log says of one operation: the fold of its subject.
-// It is a value; Evolve never changes what another State shares with it.
+// It is a value; Evolve never changes what another State shares with it. There
+// may be 100,000 of them: small counts lie beside the flags to keep it small.
 type State struct {
 	Phase       Phase
-	RunOpen     bool // Run has started and not ended; may outlive the operation's end
+	RunOpen     bool  // Run has started and not ended; may outlive the operation's end
+	Delivered   bool  // the asker has confirmed that it has the verdict
+	Outsiders   int32 // events that frontends caused and that ended nothing, bounded
 	Proposed    events.OperationProposed
 	ID          events.ID
 	Project     events.Token
@@ -37,12 +40,10 @@ type State struct {
 	Yes      int                // version last answered with continue, -1 none
 	YesHook  int                // lowest index of a hook whose question was continued, -1 none
 
-	Question  Question // the open question, or the last one
-	Settled   []Settled
-	Outsiders int // events that frontends caused, bounded
+	Question Question // the open question, or the last one
+	Settled  []Settled
 
 	Committed events.Version
-	Delivered bool
 	Code      events.Code      // why it was refused; ended when it was aborted
 	CodeRun   events.ID        // the run that refused it
 	EndReason events.EndReason // why it was aborted, or how the question that ended it ended
@@ -60,8 +61,8 @@ type Question struct {
 	AskedAt  events.Micros
 	AskedSeq uint64
 	Open     bool
+	Claims   int32 // claims granted so far, bounded
 	Claim    Claim
-	Claims   int // claims granted so far, bounded
 	Rejected int // answers rejected so far, as far as they are logged
 }
 

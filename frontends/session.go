@@ -303,3 +303,7 @@ func (b *Inbox) whole(at place) bool {
 	s := b.sessions[at.session]
 	return s != nil && s.whole
 }
+
+// Complete reports whether a core knows this frontend and the open questions of
+// every session in scope are in the Inbox.
+func (b *Inbox) Complete() bool { return b.Attached() && len(b.behind()) == 0 }

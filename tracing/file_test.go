@@ -30,22 +30,17 @@ func fill(path string, records []Record) error {
 func TestFileAfterAnyCut(t *testing.T) {
 	records := syntheticLog(11, 60)
 	want := lines(t, records)
-	half := records[:len(records)/2]
+	path := filepath.Join(t.TempDir(), "traces.jsonl")
+	if err := fill(path, records[:len(records)/2]); err != nil {
+		t.Fatal(err)
+	}
+	file, cursor := contents(t, path), contents(t, path+".cursor")
 	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp("", "fermata-tracing-")
-		if err != nil {
+		if err := errors.Join(os.WriteFile(path, file, 0o600), os.WriteFile(path+".cursor", cursor, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		defer os.RemoveAll(dir)
-		path := filepath.Join(dir, "traces.jsonl")
-		if err := fill(path, half); err != nil {
-			t.Fatal(err)
-		}
-		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Truncate(path, rapid.Int64Range(0, info.Size()).Draw(t, "size")); err != nil {
+		size := rapid.Int64Range(0, int64(len(file))).Draw(t, "size")
+		if err := os.Truncate(path, size); err != nil {
 			t.Fatal(err)
 		}
 		damage(t, path, rapid.SampledFrom([]string{"nothing", "no cursor", "torn cursor", "garbage behind"}).Draw(t, "damage"))
@@ -56,6 +51,15 @@ func TestFileAfterAnyCut(t *testing.T) {
 			t.Fatalf("%d bytes, want %d", len(got), len(want))
 		}
 	})
+}
+
+func contents(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 func damage(t *rapid.T, path, what string) {

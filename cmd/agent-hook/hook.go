@@ -4,6 +4,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -32,6 +33,7 @@ const (
 	margin       = 300 * time.Millisecond // before the agent's own limit
 	observing    = time.Second            // all that an observed event may take
 	redial       = 20 * time.Millisecond
+	signalsAfter = 5 * time.Millisecond
 	parentCheck  = 500 * time.Millisecond
 )
 
@@ -42,6 +44,7 @@ type hook struct {
 	limit       float64 // the agent's limit in seconds, 0 for none
 	start       time.Time
 	environ     []string
+	minding     sync.Once // see mindSignals
 
 	// taken is set by whoever says the last word. Everybody else is silent.
 	taken atomic.Bool
@@ -52,7 +55,7 @@ type hook struct {
 // arm sets what ends the wait whatever the core does: the agent's limit, and
 // the death of the agent.
 func (h *hook) arm() {
-	if !h.gated() {
+	if !h.gated() { // a signal changes nothing there
 		time.AfterFunc(observing, func() { h.fail(codeUnreachable, "") })
 		return
 	}
@@ -62,6 +65,7 @@ func (h *hook) arm() {
 			h.fail(codeUnreachable, "the core gave no verdict within the agent's limit of "+seconds(h.limit)+" s")
 		})
 	}
+	time.AfterFunc(signalsAfter, h.mindSignals)
 	h.watch(os.Getppid())
 }
 
@@ -126,6 +130,7 @@ func (h *hook) ask(socket string, starter *run.Starter, c call) {
 			if time.Since(since) > limit {
 				h.unreachable(limit)
 			}
+			h.mindSignals() // a core that we start must not inherit that they are ignored
 			h.startError = starter.Start()
 			time.Sleep(redial)
 			continue

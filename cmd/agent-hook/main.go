@@ -27,20 +27,32 @@ import (
 )
 
 func main() {
+	signal.Ignore(deadly[:]...)
 	h := &hook{start: time.Now(), environ: os.Environ()}
 	defer h.recovered()
 	wrong := h.parse(os.Args[1:])
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	go func() {
-		<-stop
-		h.fail(codeEnded, "agent-hook was stopped by a signal")
-	}()
 	if wrong != nil {
 		h.fail(codeUnknown, wrong.Error())
 	}
 	h.arm()
 	h.run()
+}
+
+// The signals that would end the process, which is no deny to an agent.
+var deadly = [...]os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}
+
+// mindSignals makes a deadly signal a deny, and a withdrawal. Until then they
+// are ignored, which is as safe: to receive them the runtime starts three
+// threads, a fifth of our time, and most calls are over before.
+func (h *hook) mindSignals() {
+	h.minding.Do(func() {
+		stop := make(chan os.Signal, 1)
+		signal.Notify(stop, deadly[:]...)
+		go func() {
+			<-stop
+			h.fail(codeEnded, "agent-hook was stopped by a signal")
+		}()
+	})
 }
 
 const usage = "the command is agent-hook [--timeout SECONDS] AGENT EVENT"

@@ -20,7 +20,7 @@ type reply struct {
 // where accepted may be absent. The order is part of the protocol. Anything
 // else is not understood, and what is not understood is no allow.
 func parseReply(line []byte) (reply, bool) {
-	s := scanner{rest: string(line), ok: true}
+	s := scanner{rest: string(line), ok: utf8.Valid(line)}
 	var r reply
 	if s.skip(`{"accepted":true,`) {
 		r.accepted = true
@@ -60,7 +60,7 @@ func (s *scanner) number() int {
 		i++
 	}
 	n, err := strconv.Atoi(s.rest[:i])
-	s.ok = s.ok && err == nil
+	s.ok = s.ok && err == nil && (i == 1 || s.rest[0] != '0')
 	s.rest = s.rest[i:]
 	return n
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,7 +41,7 @@ func statusCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, raw, err := askStatus(cmd.Context())
 			if err != nil {
-				return exitError{exitFault, err}
+				return err
 			}
 			if asJSON {
 				fmt.Fprintln(cmd.OutOrStdout(), raw)
@@ -74,10 +75,28 @@ func stopCommand() *cobra.Command {
 			"(A core that gets SIGTERM ends nothing: the next one goes on with every question.)",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := control(cmd.Context(), agents.ControlStop); err != nil {
-				return exitError{exitFault, err}
+				return err
 			}
-			return nil
+			return gone(cmd.Context())
 		},
+	}
+}
+
+// gone waits until the core has let go of its sockets.
+func gone(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("the core was told to stop and is still there after 30 s"))
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		if _, err := control(ctx, agents.ControlStatus); errors.Is(err, errDown) {
+			return nil
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 }
 
@@ -90,7 +109,7 @@ func control(ctx context.Context, event string) (string, error) {
 	}
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", dirs.AgentSocket())
-	if errors.Is(err, os.ErrNotExist) || isRefused(err) {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 		return "", errDown
 	}
 	if err != nil {

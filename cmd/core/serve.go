@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"iter"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -29,43 +29,49 @@ import (
 	"github.com/fermata-hitl/fermata/tracing"
 )
 
-// logLimit is the size of the log at which new operations are refused (90 %).
+// logLimit is the size of the log, bytes; at 90 % of it new operations are
+// refused.
 const logLimit = 8 << 30
 
 func serveCommand() *cobra.Command {
-	var cfg place.Config
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Run the core until SIGTERM or `core stop`", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dirs, err := place.Resolve()
-			if err != nil {
-				return exitError{exitFault, err}
-			}
-			c, err := place.Load(dirs.ConfigFile())
-			if err != nil {
-				return exitError{exitFault, err}
-			}
-			if err := c.Override(cmd.Flags()); err != nil {
-				return exitError{exitFault, err}
-			}
-			_ = cfg
-			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
-			h, err := open(cmd.Context(), dirs, c, log)
-			if err != nil {
-				return exitError{exitFault, err}
-			}
-			log.Info("the core is up", "core", h.core, "mode", c.Mode, "state", dirs.State, "runtime", dirs.Runtime)
-			if err := h.Run(cmd.Context()); err != nil && !errors.Is(err, context.Canceled) {
-				return exitError{exitFault, err}
-			}
-			return nil
+			return serve(cmd)
 		},
 	}
-	place.Flags(cmd.Flags())
+	for _, k := range place.Keys() {
+		cmd.Flags().String(k.Flag(), "", k.Help)
+	}
 	return cmd
 }
 
-// house is a core with all its rooms, ready to run.
+func serve(cmd *cobra.Command) error {
+	dirs, err := place.Resolve()
+	if err != nil {
+		return err
+	}
+	c, err := place.Load(dirs.ConfigFile())
+	if err != nil {
+		return err
+	}
+	for _, k := range place.Keys() {
+		if f := cmd.Flags().Lookup(k.Flag()); f.Changed {
+			if err := c.Set(k.Name, f.Value.String()); err != nil {
+				return err
+			}
+		}
+	}
+	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	h, err := open(cmd.Context(), dirs, c, log)
+	if err != nil {
+		return err
+	}
+	log.Info("the core is up", "core", h.core, "mode", c.Mode, "pid", os.Getpid(), "state", dirs.State, "runtime", dirs.Runtime)
+	return h.Run(cmd.Context())
+}
+
+// house is a core with all its rooms.
 type house struct {
 	dirs    place.Dirs
 	config  place.Config
@@ -75,17 +81,17 @@ type house struct {
 	conns   []*nats.Conn
 	journal *journal.Journal
 	engine  *engine.Engine
-	desk    *frontdesk.Desk
+	door    *frontdesk.Door
 	socket  *agents.Socket
+	sink    *tracing.FileSink
 	traces  *tracing.Projector
-	stopped chan struct{} // closed by `core stop`
-	stop    func()
+	stop    chan struct{} // one value: somebody said `core stop`
 }
 
-// open builds the house and recovers what an earlier core left open. On an
-// error everything that was begun is ended again.
+// open builds the house and takes up what an earlier core left open. After an
+// error nothing of it is left.
 func open(ctx context.Context, dirs place.Dirs, c place.Config, log *slog.Logger) (_ *house, err error) {
-	h := &house{dirs: dirs, config: c, log: log, stopped: make(chan struct{})}
+	h := &house{dirs: dirs, config: c, log: log, stop: make(chan struct{}, 1)}
 	defer func() {
 		if err != nil {
 			h.close()
@@ -102,7 +108,7 @@ func open(ctx context.Context, dirs place.Dirs, c place.Config, log *slog.Logger
 		return nil, err
 	}
 	h.core = events.CoreToken(string(seed))
-	log_, err := h.connect(h.server.Core)
+	inner, err := h.connect(h.server.Core)
 	if err != nil {
 		return nil, err
 	}
@@ -110,15 +116,15 @@ func open(ctx context.Context, dirs place.Dirs, c place.Config, log *slog.Logger
 	if err != nil {
 		return nil, err
 	}
-	newID := func() events.ID { return engine.NewID(time.Now()) }
-	h.journal, err = journal.Open(ctx, log_, journal.Options{
-		Core: h.core, Replicas: 1, MaxBytes: logLimit, Now: time.Now, NewID: newID, Log: log,
+	h.journal, err = journal.Open(ctx, inner, journal.Options{
+		Core: h.core, Replicas: 1, MaxBytes: logLimit, SyncAlways: c.Mode == place.ModePower, Now: time.Now,
+		NewID: func() events.ID { return engine.NewID(time.Now()) }, Log: log,
 	})
 	if err != nil {
 		return nil, err
 	}
-	h.build(doors, newID())
-	if err := h.project(seed); err != nil {
+	h.wire(doors, engine.NewID(time.Now()))
+	if err := h.openTraces(seed); err != nil {
 		return nil, err
 	}
 	return h, h.engine.Recover(ctx)
@@ -126,41 +132,51 @@ func open(ctx context.Context, dirs place.Dirs, c place.Config, log *slog.Logger
 
 func (h *house) connect(dial func(...nats.Option) (*nats.Conn, error)) (*nats.Conn, error) {
 	nc, err := dial()
-	if err == nil {
-		h.conns = append(h.conns, nc)
-	}
-	return nc, err
-}
-
-// build wires engine and doors.
-func (h *house) build(doors *nats.Conn, epoch events.ID) {
-	owner := fmt.Sprintf("uid:%d", os.Getuid())
-	h.engine = engine.New(engine.Options{
-		Log: h.journal, Rules: hooks.NewStore(hooks.StoreOptions{GlobalDir: h.dirs.Config}),
-		Run:  hooks.NewRunner(hooks.RunnerOptions{TempDir: h.dirs.Runtime, Environ: os.Environ()}),
-		Core: h.core, Epoch: epoch, Owner: owner, Timeout: h.config.Confirmation.Timeout, WhenNobody: h.config.Confirmation.WhenNobody,
-		Snapshot: filepath.Join(h.dirs.State, "snapshot"), Logger: h.log,
-		OnSession: func(s events.SessionHead) { h.desk.Open(s) },
-		Feed:      func(p engine.Place, feed string, seq uint64, l events.Live) { h.desk.Publish(p, feed, seq, l) },
-	})
-	h.desk = frontdesk.New(frontdesk.Options{
-		Desk: h.engine, Conn: doors, Core: h.core, Epoch: epoch, Log: h.log,
-		Principal: func(id string) (string, bool) { p, ok := h.server.Principal(id); return p.String(), ok },
-	})
-}
-
-// project sets up the projection of the log to traces.jsonl.
-func (h *house) project(seed []byte) error {
-	sink, err := tracing.OpenFile(filepath.Join(h.dirs.State, "traces.jsonl"))
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("connect to the embedded server: %w", err)
 	}
-	h.traces = tracing.New(tracing.Options{StoreID: string(h.core), Version: version, Key: seed, Sink: sink})
-	return nil
+	h.conns = append(h.conns, nc)
+	return nc, nil
 }
 
-// Run serves until ctx ends or somebody says stop, and then ends the rooms in
-// order: doors, engine, projection, server. A cancelled ctx withdraws nothing.
+// wire joins engine and doors; each needs the other.
+func (h *house) wire(doors *nats.Conn, epoch events.ID) {
+	h.engine = engine.New(engine.Options{
+		Log: h.journal, Core: h.core, Epoch: epoch, Owner: fmt.Sprintf("uid:%d", os.Getuid()), Logger: h.log,
+		Rules:   hooks.NewStore(hooks.StoreOptions{GlobalDir: h.dirs.Config}),
+		Run:     hooks.NewRunner(hooks.RunnerOptions{TempDir: h.dirs.Runtime, Environ: os.Environ()}),
+		Timeout: h.config.Confirmation.Timeout, WhenNobody: events.WhenNobody(h.config.Confirmation.WhenNobody),
+		Snapshot: filepath.Join(h.dirs.State, "snapshot"),
+		OnSession: func(s events.SessionHead) {
+			if err := h.door.Open(context.Background(), s); err != nil {
+				h.log.Error("a session is not open to frontends", "session", s.Session, "error", err)
+			}
+		},
+		Feed: func(p engine.Place, feed string, seq uint64, l events.Live) { h.door.Publish(p, feed, seq, l) },
+	})
+	h.door = frontdesk.New(frontdesk.Options{
+		Desk: h.engine, Conn: doors, Core: h.core, Epoch: epoch, Log: h.log,
+		Principal: func(name string) (string, bool) {
+			p, ok := h.server.Principal(name)
+			return p.String(), ok
+		},
+	})
+}
+
+func (h *house) openTraces(seed []byte) (err error) {
+	h.sink, err = tracing.OpenFile(filepath.Join(h.dirs.State, "traces.jsonl"), string(h.core))
+	if err != nil {
+		return fmt.Errorf("open traces.jsonl: %w", err)
+	}
+	h.traces, err = tracing.New(tracing.Options{
+		StoreID: string(h.core), Version: version, Key: tracing.Key{ID: "k1", Secret: seed}, Sink: h.sink,
+	})
+	return err
+}
+
+// Run serves until ctx ends or somebody says stop, then ends the rooms in
+// order: askers' socket, engine, frontends' door, projection, server. The end
+// of ctx withdraws nothing.
 func (h *house) Run(ctx context.Context) error {
 	defer h.close()
 	listener, err := h.server.ListenAgents()
@@ -168,17 +184,111 @@ func (h *house) Run(ctx context.Context) error {
 		return err
 	}
 	h.socket = agents.NewSocket(agents.Options{
-		Listener: listener, Desk: h.engine, Log: h.log,
+		Listener: listener, Desk: h.engine, Stopping: engine.ErrStopped, Control: h.control, Log: h.log,
 		Adapters: map[events.Agent]agents.Adapter{"generic": generic.Adapter{}, "gemini": gemini.Adapter{}},
 	})
-	_ = io.EOF
-	_ = hex.EncodeToString
-	var g errgroup.Group
-	_ = g
-	return nil
+	all, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	fail := func(name string, run func(context.Context) error) (end func()) {
+		return background(all, func(ctx context.Context) {
+			if err := run(ctx); err != nil && ctx.Err() == nil {
+				cancel(fmt.Errorf("%s: %w", name, err))
+			}
+		})
+	}
+	endTraces := fail("traces.jsonl", func(ctx context.Context) error {
+		return h.traces.Run(ctx, traced(h.journal.Follow(ctx, h.sink.Start())))
+	})
+	endDoors := fail("nats.sock", func(ctx context.Context) error {
+		g, ctx := errgroup.WithContext(ctx)
+		g.Go(func() error { return h.server.Run(ctx) })
+		g.Go(func() error { return h.door.Run(ctx) })
+		return g.Wait()
+	})
+	endEngine := fail("engine", h.engine.Run)
+	endSocket := fail("agent.sock", h.socket.Run)
+
+	select {
+	case <-ctx.Done():
+	case <-all.Done():
+	case <-h.stop:
+		patience, done := context.WithTimeout(ctx, 5*time.Second)
+		h.engine.Stop(patience)
+		done()
+	}
+	endSocket()
+	endEngine()
+	endDoors()
+	endTraces()
+	h.lastTraces()
+	return context.Cause(all)
+}
+
+// background runs f until end is called; end waits for it.
+func background(ctx context.Context, f func(context.Context)) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() { defer close(done); f(ctx) }()
+	return func() { cancel(); <-done }
+}
+
+// lastTraces projects what the engine wrote at its very end, so that a file of
+// spans is complete when the core is down. What does not get done is done by
+// the next core.
+func (h *house) lastTraces() {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	if err := h.traces.Run(ctx, traced(h.journal.Scan(ctx, h.sink.Start()))); err != nil {
+		h.log.Warn("the last spans are written by the next core", "error", err)
+	}
+}
+
+func traced(log iter.Seq2[journal.Record, error]) iter.Seq2[tracing.Record, error] {
+	return func(yield func(tracing.Record, error) bool) {
+		for r, err := range log {
+			if !yield(tracing.Record{Seq: r.Seq, Subject: r.Subject, Data: r.Data}, err) {
+				return
+			}
+		}
+	}
+}
+
+// control answers the CLI.
+func (h *house) control(ctx context.Context, event string) (string, error) {
+	switch event {
+	case agents.ControlStop:
+		select {
+		case h.stop <- struct{}{}:
+		default:
+		}
+		return "stopping\n", nil
+	case agents.ControlStatus:
+		return h.status(ctx)
+	}
+	return "", fmt.Errorf("this core does not know %q; is it older than the command?", event)
+}
+
+func (h *house) status(ctx context.Context) (string, error) {
+	u, err := h.journal.Usage(ctx)
+	if err != nil {
+		return "", fmt.Errorf("the log does not answer: %w", err)
+	}
+	s := status{
+		Core: h.core, Version: version, PID: os.Getpid(), Mode: string(h.config.Mode), Frontends: h.engine.Frontends(),
+		LogBytes: uint64(u.Bytes), LogLimit: uint64(u.Limit),
+	}
+	for _, head := range h.engine.Sessions(events.DoorAll) {
+		s.Sessions++
+		s.Open += head.Open
+	}
+	b, err := json.Marshal(s)
+	return string(b) + "\n", err
 }
 
 func (h *house) close() {
+	if h.sink != nil {
+		_ = h.sink.Close()
+	}
 	for _, nc := range h.conns {
 		nc.Close()
 	}

@@ -177,6 +177,11 @@ func checkRespond(c events.Respond) error {
 	default:
 		return fmt.Errorf("%.32q is no answer", c.Answer)
 	}
+	if c.Digest == "" {
+		// Nothing was drawn: the core refuses it for an open question, and
+		// records it as late for one that has ended.
+		return checkID(c.Question)
+	}
 	return errors.Join(checkID(c.Question), checkDigest(c.Digest))
 }
 

@@ -38,7 +38,7 @@ func (m *Model) detailText(d *dialog) string {
 		{m.w.Say(words.DetailProject), card.Line(q.ProjectPath)},
 		{m.w.Say(words.DetailDirectory), card.Line(q.Cwd)},
 		{m.w.Say(words.DetailVersion), fmt.Sprintf("%d · %s", q.Version.N, m.w.Say(words.Bytes, card.Count(q.Version.Bytes)))},
-		{"", "sha256 " + card.Line(string(d.card.Digest))},
+		{"sha256", string(d.card.Digest)},
 		{m.w.Say(words.DetailAttempt), fmt.Sprintf("%d / 3", q.Attempt)},
 		{m.w.Say(words.DetailAsked), q.AskedAt.Time().Local().Format(time.DateTime)},
 		{m.w.Say(words.DetailDeadline), m.deadlineText(q)},

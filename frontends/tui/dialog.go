@@ -17,12 +17,13 @@ type dialog struct {
 	card *card.Card      // nil until the arguments are here
 	args []byte
 
-	values  []*box // changes first, then every argument
-	reason  *box
-	details *box // behind "?", nil while it is closed
-	current int  // the box that scroll keys move: values, then the reason
-	first   int  // the first box in sight
-	focus   int  // what Tab chose: none, a box, a button; see focusables
+	values    []*box // changes first, then every argument
+	reason    *box
+	details   *box // behind "?", nil while it is closed
+	comparing bool // what changed is being fetched
+	current   int  // the box that scroll keys move: values, then the reason
+	first     int  // the first box in sight
+	focus     int  // what Tab chose: none, a box, a button; see focusables
 
 	grace   grace
 	waking  bool // a message at the end of the grace is on its way
@@ -79,7 +80,8 @@ func (m *Model) gotArgs(msg argsMsg) tea.Cmd {
 		m.summaries[d.q.ID] = clip(card.Summary(card.Fields(msg.args)))
 		return m.show(d, msg.args)
 	}
-	d.problem = ""
+	d.problem, d.comparing = "", false
+	d.grace.begin(m.now)
 	d.values = m.boxes(d, card.Compare(names(d.q.Changed), msg.args, d.args))
 	return nil
 }
@@ -119,6 +121,7 @@ func (m *Model) show(d *dialog, args []byte) tea.Cmd {
 	id := d.q.ID
 	drawn := tea.Tick(frame, func(time.Time) tea.Msg { return drawnMsg{id} })
 	if d.q.Previous >= 0 && !complete {
+		d.comparing = true
 		return tea.Batch(drawn, m.fetch(id, d.q.Previous))
 	}
 	return drawn
@@ -210,11 +213,8 @@ func (m *Model) mayTakeOver(c *events.Claim) bool {
 // answerable reports whether the question can be answered on this screen at
 // all; grace is another matter.
 func (m *Model) answerable(d *dialog) bool {
-	if d.card == nil || !d.card.Genuine || d.q.Gate != events.GateHook || d.sending || !m.fits() {
+	if d.card == nil || d.comparing || !d.card.Genuine || d.q.Gate != events.GateHook || d.sending || !m.fits() {
 		return false
-	}
-	if d.q.Previous >= 0 && d.problem != "" {
-		return false // what changed cannot be shown yet
 	}
 	c := m.lockedBy(d)
 	return c == nil || m.mayTakeOver(c)
@@ -309,7 +309,7 @@ func (m *Model) gotAnswer(msg answerMsg) tea.Cmd {
 		return m.refresh()
 	}
 	m.settled[id] = true
-	m.last = id
+	m.last, m.lastAt = id, m.now
 	if shown {
 		m.took[id] = m.now.Sub(d.q.AskedAt.Time())
 		m.ended = m.decided(m.w.Say(words.You), msg.respond.Answer, m.took[id])

@@ -180,12 +180,18 @@ type terminal struct {
 	desk *desk
 	msgs chan tea.Msg
 	quit bool
+
+	close func()
 }
 
 // bubble runs f with a terminal of a size, under fake time.
 func bubble(t *testing.T, width, height int, f func(*terminal)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { f(newTerminal(t.Context(), width, height, words.English)) })
+	synctest.Test(t, func(t *testing.T) {
+		tm := newTerminal(t.Context(), width, height, words.English)
+		defer tm.close()
+		f(tm)
+	})
 }
 
 func newTerminal(ctx context.Context, width, height int, lang words.Language) *terminal {
@@ -204,7 +210,10 @@ func newTerminal(ctx context.Context, width, height int, lang words.Language) *t
 			}
 		}
 	}()
-	context.AfterFunc(ctx, cancel)
+	tm.close = func() {
+		cancel()
+		tm.wait(2 * time.Second) // the last ticks run out
+	}
 	tm.send(tea.WindowSizeMsg{Width: width, Height: height})
 	tm.send(changedMsg{})
 	synctest.Wait()

@@ -126,7 +126,9 @@ func (m *Model) back(d *dialog) tea.Cmd {
 		d.details = nil
 		return nil
 	}
-	m.later[d.q.ID] = true
+	for _, q := range m.questions {
+		m.later[q.ID] = true // the list stays until somebody asks anew
+	}
 	cmd := m.release()
 	m.list.cursor = max(m.index(d.q.ID), 0)
 	m.dialog = nil

@@ -10,6 +10,10 @@ import (
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
+// tellFor is how long the end of a question stands in the bottom line of the
+// next one.
+const tellFor = 15 * time.Second
+
 // state is the line above the buttons: who answers, or what is in the way.
 func (m *Model) state(d *dialog) string {
 	text, warn := m.stateText(d)
@@ -36,26 +40,30 @@ func (m *Model) stateText(d *dialog) (text string, warn bool) {
 		return m.w.Say(words.WrongBytes), true
 	case d.composing:
 		return m.w.Say(words.WordsPrompt), false
-	case d.q.Previous >= 0 && d.problem != "":
+	case d.problem != "":
 		return d.problem, true
+	case d.comparing:
+		return m.w.Say(words.ChangedLoad), false
 	case d.pending != nil:
 		return m.w.Say(words.Claiming), false
 	case d.sending:
 		return m.w.Say(words.Sending), false
 	case m.lockedBy(d) != nil:
 		return m.claimText(m.lockedBy(d)), true
-	case d.claim.token != 0:
+	}
+	if text := m.marksText(d); text != "" {
+		return text, true // also while it is one's own to answer
+	}
+	if d.claim.token != 0 {
 		return m.w.Say(words.HeldByYou), false
 	}
-	return m.marksText(d), true
+	return "", false
 }
 
 // claimText says who answers, where, and for how long already.
 func (m *Model) claimText(c *events.Claim) string {
-	who := card.Line(c.Principal)
-	if m.mayTakeOver(c) {
-		who = m.w.Say(words.You)
-	} else if c.Name != "" {
+	who := m.who(c.Principal)
+	if !m.mayTakeOver(c) && c.Name != "" {
 		who = card.Line(c.Name)
 	}
 	since := card.Clock(m.now.Sub(c.Since.Time()))
@@ -170,7 +178,7 @@ func (m *Model) bottomText() string {
 	if m.notice != "" {
 		return m.notice
 	}
-	if m.last == "" {
+	if m.last == "" || m.dialog != nil && m.now.Sub(m.lastAt) > tellFor {
 		return ""
 	}
 	for _, l := range m.lines {
@@ -179,6 +187,14 @@ func (m *Model) bottomText() string {
 		}
 	}
 	return m.ended
+}
+
+// who names a principal; the person at this screen is you.
+func (m *Model) who(principal string) string {
+	if principal != "" && principal == m.o.Principal {
+		return m.w.Say(words.You)
+	}
+	return card.Line(principal)
 }
 
 func (m *Model) nextText(d *dialog) string {
@@ -206,7 +222,7 @@ func (m *Model) endText(c *card.Card, end events.End) string {
 		title = c.Title + " · "
 	}
 	if end.Result == events.ResultAnswered && end.Who != "" {
-		return title + m.decided(card.Line(end.Who), end.Answer, 0)
+		return title + m.decided(m.who(end.Who), end.Answer, 0)
 	}
 	return title + m.w.Say(words.Ended, m.w.End(string(end.Reason)))
 }
@@ -240,7 +256,7 @@ func (m *Model) receipt(l events.Line) string {
 // verdict tells who or what decided.
 func (m *Model) verdict(l events.Line) string {
 	took, ours := m.took[l.Question]
-	who := card.Line(l.Who)
+	who := m.who(l.Who)
 	if ours {
 		who = m.w.Say(words.You)
 	}
@@ -290,9 +306,9 @@ func (m *Model) refusal(err error) string {
 		text += ": " + m.w.End(string(r.EndReason))
 	}
 	if r.Who != "" && r.Answer != "" {
-		text += ": " + m.decided(card.Line(r.Who), r.Answer, 0)
+		text += ": " + m.decided(m.who(r.Who), r.Answer, 0)
 	} else if r.Who != "" {
-		text = m.w.Say(words.TookAnswer, text, card.Line(r.Who))
+		text = m.w.Say(words.TookAnswer, text, m.who(r.Who))
 	}
 	return text
 }

@@ -192,7 +192,7 @@ func (m *Model) signOf(l events.Line) string {
 // what is at the right edge. A narrow window has only sign, tool and the rest.
 func (m *Model) columns(sign, agent, project, tool, about, right string) string {
 	width := m.width - 2
-	sign = pad(sign, 2)
+	sign = pad(sign, 3)
 	if m.width < 60 {
 		return sides(sign+pad(tool, 11)+" "+about, fit(right, max(width/2, 8)), width)
 	}

@@ -38,9 +38,10 @@ type Model struct {
 	settled map[events.ID]bool // answered here, not yet gone from the inbox
 	took    map[events.ID]time.Duration
 	last    events.ID // the question whose end the bottom line tells
-	ended   string    // that end in words, until a line of its operation says more
-	notice  string    // one sentence about the last key, until the next key
-	draft   string    // words that were not sent
+	lastAt  time.Time
+	ended   string // that end in words, until a line of its operation says more
+	notice  string // one sentence about the last key, until the next key
+	draft   string // words that were not sent
 }
 
 // The messages of the model besides Bubble Tea's own.
@@ -159,6 +160,9 @@ func (m *Model) refresh() tea.Cmd {
 			m.closeEnded(d)
 		}
 	}
+	if m.o.Once && m.last != "" && len(m.questions) == 0 {
+		return tea.Quit
+	}
 	if m.dialog == nil && !m.list.filtering {
 		return m.openNext()
 	}
@@ -270,7 +274,7 @@ func (m *Model) follow(d *dialog, q events.Question) {
 // the next w.
 func (m *Model) closeEnded(d *dialog) {
 	end, known := m.o.Inbox.Ended(d.q.ID)
-	m.last, m.ended = d.q.ID, ""
+	m.last, m.lastAt, m.ended = d.q.ID, m.now, ""
 	if known {
 		m.ended = m.endText(d.card, end)
 	}

@@ -58,8 +58,8 @@ type Options struct {
 	Principal string
 	Words     words.Words
 	Now       func() time.Time // nil is time.Now
-	// Once ends the program when the question that it showed has ended and
-	// its operation too, for one question in the foreground.
+	// Once ends the program when a question that was on the screen has ended
+	// and no other waits: for one question in the foreground.
 	Once bool
 }
 

@@ -121,9 +121,9 @@ func (m *Model) reasonRows() int {
 // dialogView.
 func (m *Model) fixedLines() int {
 	if m.roomy() {
-		return 12
+		return 11
 	}
-	return 5
+	return 4
 }
 
 func (m *Model) labelWidth(d *dialog) int {
@@ -190,7 +190,19 @@ func (m *Model) body(d *dialog) []string {
 		out = append(out, "")
 	}
 	out = append(out, m.askedBy(d, f.labels))
-	return append(out, d.reason.view(m, f.labels, m.width-1, f.reason, m.isCurrent(d, f, len(d.values)))...)
+	return append(out, m.reasonView(d, f)...)
+}
+
+// reasonView draws the reason. Where there is one line for a longer reason, it
+// shows where to read on.
+func (m *Model) reasonView(d *dialog, f frameOf) []string {
+	if f.reason > 1 || d.reason.need() == 1 {
+		return d.reason.view(m, f.labels, m.width-1, f.reason, m.isCurrent(d, f, len(d.values)))
+	}
+	text := strings.ReplaceAll(d.reason.text, "\n", " ⏎ ")
+	hint := "  (?)"
+	label := m.style.dim.Render(pad(d.reason.label, f.labels))
+	return []string{" " + label + "   " + m.marked(fit(text, m.width-f.labels-5-len(hint))) + m.style.dim.Render(hint)}
 }
 
 // isCurrent says whether a box is drawn as the one that keys scroll: only where
@@ -296,7 +308,11 @@ func (m *Model) repeat(d *dialog) string {
 	if d.q.Previous < 0 {
 		return ""
 	}
-	text := m.w.Say(words.HookChanged, changedNames(d.q.Changed, m.valueName(d)))
+	names := changedNames(d.q.Changed, m.valueName(d))
+	text := m.w.Say(words.HookChanged, names)
+	if cells(text) > m.width-2 {
+		text = m.w.Say(words.HookChangedShort, names)
+	}
 	return " " + m.style.warn.Render(fit(text, m.width-2))
 }
 
@@ -334,8 +350,11 @@ func (m *Model) times(q events.Question) (text string, urgent bool) {
 
 // askedBy names the hook and where it stands.
 func (m *Model) askedBy(d *dialog, labels int) string {
+	left := " " + m.style.dim.Render(pad(m.w.Say(words.AskedBy), labels)) + "   "
 	room := m.width - labels - 5
-	left := m.w.Say(words.AskedBy)
+	if m.width < 60 {
+		left, room = " ", m.width-2
+	}
 	hook, origin := d.card.Hook, d.card.Origin
 	if cells(hook)+3+cells(origin) > room {
 		// The place in the file says more than the scope before it.
@@ -351,5 +370,5 @@ func (m *Model) askedBy(d *dialog, labels int) string {
 	if rest := room - cells(text) - cells(gap); rest > 6 {
 		text += gap + m.style.dim.Render(fit(origin, rest))
 	}
-	return " " + m.style.dim.Render(pad(left, labels)) + "   " + text
+	return left + text
 }

@@ -96,7 +96,7 @@ func parseDocs(text string) ([]behaviour, error) {
 type outcome struct {
 	passed map[number][]string // the names of the tests that cover a number
 	count  int                 // of passed tests
-	failed []string
+	failed []string            // packages that failed included
 }
 
 // readTests follows the output of go test -json and prints what failed tests
@@ -170,11 +170,14 @@ func numbers(test string) []number {
 
 // report joins both and says what does not fit.
 func report(behaviours []behaviour, tests outcome, list bool, out io.Writer) error {
-	known, covered := map[number]bool{}, 0
+	known, covered, later := map[number]bool{}, 0, 0
 	var faults []string
 	for _, b := range behaviours {
 		known[b.number] = true
 		names := tests.passed[b.number]
+		if !b.covered {
+			later++
+		}
 		switch {
 		case b.covered && len(names) == 0:
 			faults = append(faults, fmt.Sprintf("%s is said to be covered, and no test of it passed", b.number))
@@ -198,7 +201,8 @@ func report(behaviours []behaviour, tests outcome, list bool, out io.Writer) err
 	if tests.count == 0 {
 		faults = append(faults, "no test ran; pipe the output of go test -json in here")
 	}
-	fmt.Fprintf(out, "%d behaviours: %d covered, %d later; %d tests passed\n", len(behaviours), covered, len(behaviours)-covered, tests.count)
+	fmt.Fprintf(out, "%d behaviours: %d covered, %d later\n", len(behaviours), covered, later)
+	fmt.Fprintf(out, "%d passed, %d failed\n", tests.count, len(tests.failed))
 	if len(faults) > 0 {
 		return errors.New(strings.Join(faults, "\n"))
 	}

@@ -82,7 +82,7 @@ func TestReport(t *testing.T) {
 		prints string
 		err    string // part of it, "" for none
 	}{
-		{"all covered", []string{"pass TestB1", "pass TestX/B2_x"}, "3 behaviours: 2 covered, 1 later; 2 tests passed", ""},
+		{"all covered", []string{"pass TestB1", "pass TestX/B2_x"}, "3 behaviours: 2 covered, 1 later\n2 passed, 0 failed", ""},
 		{"a hole", []string{"pass TestB1"}, "", "B2 is said to be covered, and no test of it passed"},
 		{"a failed test covers nothing", []string{"pass TestB1", "output TestB2", "fail TestB2"}, "said by TestB2", "B2 is said"},
 		{"a failure elsewhere", []string{"pass TestB1", "pass TestB2", "fail TestX"}, "", "failed: p TestX"},
