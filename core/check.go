@@ -147,7 +147,7 @@ func abandon(s State, c Abandon) (Decision, error) {
 	switch {
 	case s.Phase == PhaseEnded:
 		return d.Decision, nil
-	case c.Next.Fresh != nil && c.Next.Plan.Config != s.Config:
+	case c.Next.Plan.Config != s.Config:
 		return d.end(d.goOn(c.Next, origin{run: s.Run.Run}))
 	}
 	return d.end(d.start(s.Run.Hook, c.Next))
@@ -160,6 +160,10 @@ type origin struct{ question, run events.ID }
 func (d *draft) goOn(n Next, why origin) error {
 	changed := n.Fresh != nil && n.Fresh.Config != d.s.Config
 	if n.Plan.Config != d.s.Config {
+		if n.Fail != "" {
+			d.fail(n)
+			return nil
+		}
 		if !changed {
 			return fmt.Errorf("plan is of configuration %.12q, the operation stands under %.12q", n.Plan.Config, d.s.Config)
 		}
@@ -170,11 +174,21 @@ func (d *draft) goOn(n Next, why origin) error {
 			return d.start(h, n)
 		}
 	}
+	if n.Fail != "" {
+		d.fail(n)
+		return nil
+	}
 	if changed {
 		return d.recheckFresh(n, why)
 	}
 	d.commit()
 	return nil
+}
+
+// fail refuses an operation that would go on under rules that nobody can read.
+func (d *draft) fail(n Next) {
+	d.body(events.ReasonBody(""), []byte(n.FailReason))
+	d.refuse(n.Fail, "", "")
 }
 
 // recheckFresh sends the operation through the hooks of a configuration that

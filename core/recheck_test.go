@@ -52,6 +52,10 @@ func TestRecheck(t *testing.T) {
 		st.must(yes(st.s, all(3)), modifyDone(run(3), `{"path":"c"}`, all(4)))
 		st.want("HookRan,ArgumentsChanged,HookStarted", modifyDone(run(4), `{"path":"d"}`, all(5)))
 	})
+	t.Run("B44 nor does one by the very hook that asked before", func(t *testing.T) {
+		st := agreed(t).must(modifyDone(run(2), `{"path":"b"}`, all(3)))
+		st.want("HookRan,ArgumentsChanged,HookStarted", modifyDone(run(3), `{"path":"c"}`, all(4)))
+	})
 	t.Run("B45 B46 the repeated question says so and names what changed", func(t *testing.T) {
 		st := agreed(t)
 		st.must(modifyDone(run(2), `{"new":1,"path":"b"}`, all(3)), askDone(run(3), q2, all(4)))

@@ -118,8 +118,8 @@ func (h *hook) run() {
 // ask dials until a core has given its verdict. The same operation and secret
 // are the same call for every core, so asking again is safe.
 func (h *hook) ask(socket string, starter *run.Starter, c call) {
-	contact := false // a core took a connection
-	since := h.start // since when no core has said a word
+	contact := false    // a core took a connection
+	since := time.Now() // since when no core has said a word
 	for {
 		fd, err := run.Dial(socket)
 		if err != nil {

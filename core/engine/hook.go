@@ -30,46 +30,36 @@ func hookEvent(s core.State) events.HookEvent {
 // plan under the configuration that the operation began with, and the plan
 // under today's if that is another.
 func (e *Engine) next(op *operation, s core.State, args []byte) core.Next {
-	n := core.Next{
-		Plan: core.Plan{Config: s.Config}, Run: e.newID(), Available: e.capable(op.place) > 0,
-	}
+	n := core.Next{Run: e.newID(), Available: e.capable(op.place) > 0}
 	sub := subject(s, args)
-	set := op.configuration(s)
-	if set != nil {
-		n.Plan.Hooks = set.Plan(sub)
-	}
-	if now, err := e.o.Rules.For(s.Proposed.Cwd); err != nil {
+	now, err := e.o.Rules.For(s.Proposed.Cwd)
+	switch {
+	case err != nil:
 		// The file is broken now: what was checked must not run under rules
 		// that nobody can read.
 		n.Fail, n.FailReason = events.CodeHooksConfigInvalid, err.Error()
-	} else if now.Digest != s.Config {
+	case now.Digest != s.Config:
 		n.Fresh = &core.Plan{Config: now.Digest, Hooks: now.Plan(sub)}
+	}
+	// Without the rules that it began with, the plan stays of no configuration:
+	// core then takes the fresh one from its first hook, or refuses.
+	if set := e.adopt(op, s.Config, now); set != nil {
+		n.Plan = core.Plan{Config: set.Digest, Hooks: set.Plan(sub)}
 	}
 	return n
 }
 
-// configuration is the set of hooks that holds for the operation: the one that
-// it began with, or, after a recheck under new rules, today's. Nil when the
-// rules it began with are gone; then today's decide through a recheck.
-func (op *operation) configuration(s core.State) *hooks.Set {
+// adopt returns the rules that an operation stands under, nil if this core does
+// not have them: those that it began with, or today's when it has come under
+// them by a recheck or a restart. Running operations keep what they began with.
+func (e *Engine) adopt(op *operation, config events.Digest, now *hooks.Set) *hooks.Set {
 	op.mu.Lock()
 	defer op.mu.Unlock()
-	if op.set != nil && op.set.Digest == s.Config {
-		return op.set
+	if now != nil && now.Digest == config {
+		op.set = now
 	}
-	return nil
-}
-
-// adopt makes today's rules the operation's when its state says that they hold.
-func (e *Engine) adopt(op *operation, config events.Digest, cwd string) *hooks.Set {
-	op.mu.Lock()
-	defer op.mu.Unlock()
 	if op.set != nil && op.set.Digest == config {
 		return op.set
-	}
-	if set, err := e.o.Rules.For(cwd); err == nil && set.Digest == config {
-		op.set = set
-		return set
 	}
 	return nil
 }
@@ -89,7 +79,8 @@ func (e *Engine) launch(op *operation, s core.State, m events.Message) (cancel f
 		if !ok {
 			args = s.Body(events.ArgsBody(started.Version))
 		}
-		set := e.adopt(op, after.Config, after.Proposed.Cwd)
+		now, _ := e.o.Rules.For(after.Proposed.Cwd) // broken: only the rules it began with can be meant
+		set := e.adopt(op, after.Config, now)
 		ctx, end := context.WithCancel(e.ctx)
 		op.mu.Lock()
 		op.endRun = end

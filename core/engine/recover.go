@@ -120,7 +120,6 @@ func (e *Engine) remember(p Place, opened events.SessionOpened) {
 func (e *Engine) resume(s core.State) {
 	now := e.now()
 	op := newOperation(Place{s.Project, s.Session}, s.ID, s)
-	e.adopt(op, s.Config, s.Proposed.Cwd)
 	op.due.asker = now.Add(AskerReturn)
 	e.ops[s.ID] = op
 	for _, q := range s.Settled {
@@ -150,13 +149,7 @@ func (e *Engine) runAgain(op *operation) {
 		if s.Phase != core.PhaseHook {
 			return nil
 		}
-		next := e.next(op, s, s.Args())
-		if op.configuration(s) != nil {
-			return core.Abandon{At: e.at(), Next: next}
-		}
-		return core.HookDone{
-			At: e.at(), Run: s.Run.Run, Effect: events.EffectError, Outcome: events.RunAbandoned, Next: next,
-		}
+		return core.Abandon{At: e.at(), Next: e.next(op, s, s.Args())}
 	})
 	if err != nil && !errors.Is(err, ErrStopped) {
 		e.o.Logger.Error("could not go on with an operation", "operation", op.snapshot().ID, "error", err)

@@ -30,6 +30,8 @@ type rig struct {
 	eng    *engine.Engine
 	stop   func()
 
+	wrap func(engine.Log) engine.Log // nil = the log as it is
+
 	mu   sync.Mutex
 	live []events.Live
 	seen map[events.ID]int // Asked per question
@@ -78,7 +80,11 @@ func (r *rig) start() {
 	r.log, err = journal.Open(r.t.Context(), nc, journal.Options{Core: events.CoreToken("rig"), Replicas: 1, MaxBytes: 1 << 30, Now: time.Now, NewID: newID})
 	must(r.t, err)
 	o := r.o
-	o.Log, o.Core, o.Epoch, o.Owner = r.log, events.CoreToken("rig"), newID(), "uid:1"
+	var log engine.Log = r.log
+	if r.wrap != nil {
+		log = r.wrap(log)
+	}
+	o.Log, o.Core, o.Epoch, o.Owner = log, events.CoreToken("rig"), newID(), "uid:1"
 	o.Rules = hooks.NewStore(hooks.StoreOptions{GlobalDir: filepath.Join(r.dir, "config")})
 	o.Run, o.Feed = r.runHook, r.feed
 	o.Snapshot = filepath.Join(r.dir, "snapshot")

@@ -405,6 +405,7 @@ func TestF7Arguments(t *testing.T) {
 	long := []byte(`"` + strings.Repeat("x", 900_000) + `"`)
 	bubble(t, func(t *testing.T, r *rig) {
 		id := r.desk.ask(main, 1, long)
+		synctest.Wait()
 		s := r.screen(1)
 		settle(soon)
 		if q, ok := s.Inbox().Question(id); !ok || q.Args != nil || q.Version.Bytes != len(long) {
@@ -420,6 +421,7 @@ func TestF7Arguments(t *testing.T) {
 		}
 		forged := r.desk.ask(main, 2, long)
 		r.desk.args[forged] = args
+		synctest.Wait()
 		second := r.screen(2)
 		settle(soon)
 		if _, err := second.Args(r.ctx, forged, 0); err == nil {

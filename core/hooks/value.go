@@ -34,7 +34,7 @@ func (e *ConfigError) Error() string {
 
 // maxValues bounds what aliases can expand to. A file of the largest size
 // without aliases stays below it.
-const maxValues = 1 << 20
+const maxValues = 1 << 19
 
 // document is a file being read. The first error stays; what is read behind it
 // is not used.

@@ -40,7 +40,7 @@ const (
 
 // ackWait is how long one attempt waits for its acknowledgement before it is in
 // doubt. The attempts go on as long as the context lives.
-const ackWait = 2 * time.Second
+const ackWait = time.Second
 
 // The first and the longest wait between two attempts.
 const (

@@ -94,7 +94,7 @@ func barePublish(ctx context.Context, nc *nats.Conn, e journal.Entry) (uint64, e
 		return 0, err
 	}
 	var seq uint64
-	if _, err := fmt.Sscanf(string(reply.Data), `{"stream":"FERMATA_0001", "seq":%d`, &seq); err != nil {
+	if _, err := fmt.Sscanf(string(reply.Data), `{"stream":"FERMATA_0001","seq":%d`, &seq); err != nil {
 		return 0, fmt.Errorf("%s: %w", reply.Data, err)
 	}
 	return seq, nil

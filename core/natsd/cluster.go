@@ -56,7 +56,8 @@ func (c *Cluster) Restart(i int) error {
 		routes = append(routes, fmt.Sprintf("nats://127.0.0.1:%d", p))
 	}
 	ns, err := startServer(&server.Options{
-		ServerName: fmt.Sprintf("node-%d", i), DontListen: true, NoSigs: true,
+		ServerName: fmt.Sprintf("node-%d", i), NoSigs: true,
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, // routes wait for a client port; nobody has its secret
 		Accounts: accounts(), SystemAccount: sysAccount,
 		JetStream: true, StoreDir: filepath.Join(c.dir, fmt.Sprintf("node-%d", i)),
 		JetStreamMaxMemory: maxMemory, SyncAlways: c.sync,

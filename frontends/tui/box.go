@@ -70,7 +70,7 @@ func (b *box) view(m *Model, labelWidth, width, height int, current bool) []stri
 			label = b.label
 		}
 		text := m.marked(fit(row, width-labelWidth-4))
-		out = append(out, " "+m.style.dim.Render(pad(label, labelWidth))+" "+b.gutter(m, continues, current)+text)
+		out = append(out, " "+m.style.dim.Render(pad(fitMiddle(label, labelWidth), labelWidth))+" "+b.gutter(m, continues, current)+text)
 	}
 	if b.need() > height {
 		out = append(out, " "+pad("", labelWidth)+" "+b.gutter(m, false, current)+

@@ -290,9 +290,10 @@ func (m *Model) answer(d *dialog, a events.Answer, text string) tea.Cmd {
 
 func (m *Model) send(r events.Respond) tea.Cmd {
 	m.dialog.sending = true
+	took := m.now.Sub(m.dialog.q.AskedAt.Time())
 	return func() tea.Msg {
 		_, err := m.o.Client.Answer(m.ctx, r)
-		return answerMsg{r, err}
+		return answerMsg{r, took, err}
 	}
 }
 
@@ -309,11 +310,13 @@ func (m *Model) gotAnswer(msg answerMsg) tea.Cmd {
 		return m.refresh()
 	}
 	m.settled[id] = true
-	m.last, m.lastAt = id, m.now
+	m.last, m.lastAt, m.took[id] = id, m.now, msg.took
+	m.ended = m.decided(m.w.Say(words.You), msg.respond.Answer, msg.took)
+	if msg.respond.Text != "" {
+		m.draft, m.notice = "", ""
+	}
 	if shown {
-		m.took[id] = m.now.Sub(d.q.AskedAt.Time())
-		m.ended = m.decided(m.w.Say(words.You), msg.respond.Answer, m.took[id])
-		m.draft, m.dialog = "", nil
+		m.dialog = nil
 	}
 	return m.refresh()
 }

@@ -119,7 +119,7 @@ func (d *desk) Drawn(_ context.Context, _ events.ID, digest events.Digest) error
 func (d *desk) Args(_ context.Context, id events.ID, version int) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	args, ok := d.args[fmt.Sprint(id, version)]
+	args, ok := d.args[fmt.Sprintf("%s v%d", id, version)]
 	if !ok {
 		return nil, fmt.Errorf("no arguments of version %d", version)
 	}
@@ -307,6 +307,7 @@ func keyOf(k string) tea.KeyPressMsg {
 //
 //	go test -c -o /tmp/tui ./frontends/tui && FERMATA_TUI_FAKE=1 /tmp/tui
 func TestMain(m *testing.M) {
+	time.Local = time.UTC // the screens in testdata show local times
 	if os.Getenv("FERMATA_TUI_FAKE") == "" {
 		os.Exit(m.Run())
 	}

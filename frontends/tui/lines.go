@@ -68,10 +68,14 @@ func (m *Model) claimText(c *events.Claim) string {
 	}
 	since := card.Clock(m.now.Sub(c.Since.Time()))
 	text := m.w.Say(words.AnsweredBy, who, m.w.Frontend(string(c.Kind)), since)
-	if m.mayTakeOver(c) {
-		text += "   " + m.w.Say(words.TakesOver)
+	if !m.mayTakeOver(c) {
+		return text
 	}
-	return text
+	takes := m.w.Say(words.TakesOver)
+	if cells(text)+3+cells(takes) > m.width-4 {
+		return takes
+	}
+	return text + "   " + takes
 }
 
 // marksText counts what was made visible, so that nobody has to search for it.
@@ -251,6 +255,30 @@ func (m *Model) receipt(l events.Line) string {
 		parts = append(parts, m.ran(l))
 	}
 	return strings.Join(parts, " → ")
+}
+
+// short is the receipt for a row of the list: the sign before the row tells
+// the decision, so who and the last step are enough.
+func (m *Model) short(l events.Line) string {
+	who := m.verdict(l)
+	if took, ours := m.took[l.Question]; l.Code == "" && ours {
+		who = m.w.Say(words.You) + ", " + card.Took(took)
+	} else if l.Code == "" && l.Who != "" {
+		who = m.who(l.Who)
+	}
+	switch l.State {
+	case "committed":
+		return who + " → " + m.w.Say(words.Sent)
+	case "delivered":
+		return who + " → " + m.w.Say(words.Delivered)
+	case "finished":
+		l.Bytes = 0
+		if l.Ran == l.Committed {
+			l.Ran = ""
+		}
+		return who + " → " + m.ran(l)
+	}
+	return m.verdict(l)
 }
 
 // verdict tells who or what decided.

@@ -163,7 +163,7 @@ func (m *Model) toolName(t events.Tool, kind events.Kind) string {
 
 func (m *Model) lineRow(l events.Line) string {
 	row := m.columns(m.signOf(l), string(l.Agent), m.projects[l.Project], m.toolName(l.Tool, ""),
-		m.summaries[l.Question], m.receipt(l))
+		m.summaries[l.Question], m.short(l))
 	return " " + m.style.dim.Render(row)
 }
 
@@ -206,7 +206,7 @@ func (m *Model) columns(sign, agent, project, tool, about, right string) string 
 
 func (m *Model) listHeader() string {
 	left := m.w.Say(words.Product) + " · " + m.w.Say(words.WaitingCount, len(m.questions))
-	if m.width >= 60 && m.sessions > 0 {
+	if m.width >= 60 && m.sessions > 1 {
 		left += " · " + m.w.Say(words.SessionCount, m.sessions)
 	}
 	right := "/ " + m.w.Say(words.Filter)

@@ -63,6 +63,7 @@ type (
 	}
 	answerMsg struct {
 		respond events.Respond
+		took    time.Duration
 		err     error
 	}
 	doneMsg struct{}
@@ -210,7 +211,7 @@ func (m *Model) summarize(open map[events.ID]bool) {
 			m.summaries[q.ID] = clip(card.Summary(card.Fields(q.Args)))
 		}
 	}
-	if len(m.summaries) < 2*(len(open)+len(m.lines)) {
+	if len(m.summaries) < 2*(len(open)+len(m.lines))+100 {
 		return
 	}
 	told := make(map[events.ID]bool, len(m.lines))
@@ -278,7 +279,7 @@ func (m *Model) closeEnded(d *dialog) {
 	if known {
 		m.ended = m.endText(d.card, end)
 	}
-	if d.composing {
+	if d.composing && !d.sending {
 		m.draft = d.input.value()
 		if m.draft != "" {
 			m.notice = m.w.Say(words.UnsentWords)

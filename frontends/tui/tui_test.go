@@ -309,8 +309,8 @@ func TestB102ArgumentsThatDidNotTravelAreFetched(t *testing.T) {
 		if len(tm.desk.answers) != 0 || !strings.Contains(tm.text(), "could not be fetched") {
 			t.Fatalf("answerable without being seen:\n%s", tm.text())
 		}
-		tm.desk.change(func() { tm.desk.args["q1 0"] = args })
-		tm.wait(time.Second)
+		tm.desk.change(func() { tm.desk.args["q1 v0"] = args })
+		tm.wait(450 * time.Millisecond) // just behind the next second
 		tm.press("c")
 		if len(tm.desk.answers) != 0 {
 			t.Fatal("the grace began before the value was drawn")
@@ -350,7 +350,7 @@ func TestB46ChangesThatDidNotTravelAreCompared(t *testing.T) {
 		if len(tm.desk.answers) != 0 {
 			t.Fatal("answerable before the change could be seen")
 		}
-		tm.desk.change(func() { tm.desk.args["q3 0"] = []byte(`{"command":"terraform plan"}`) })
+		tm.desk.change(func() { tm.desk.args["q3 v0"] = []byte(`{"command":"terraform plan"}`) })
 		tm.wait(time.Second)
 		tm.settle()
 		if !strings.Contains(tm.text(), "command  − terraform plan") {
@@ -437,9 +437,51 @@ func TestQuitGivesTheClaimBack(t *testing.T) {
 			t.Fatal("a key before the grace ended the program")
 		}
 		tm.settle()
-		tm.press("down", "q")
+		tm.press("down")
+		tm.press("q")
 		if !tm.quit || len(tm.desk.released) != 1 {
 			t.Errorf("quit %v, released %v", tm.quit, tm.desk.released)
 		}
+	})
+}
+
+func TestTimeLeftWarnsInItsLastFifth(t *testing.T) {
+	m := New(t.Context(), Options{Now: time.Now})
+	m.now = time.Unix(1000, 0)
+	for _, c := range []struct {
+		asked, deadline int64
+		want            bool
+	}{{990, 0, false}, {920, 1030, false}, {920, 1020, true}, {920, 1010, true}, {900, 990, true}} {
+		q := events.Question{AskedAt: events.At(time.Unix(c.asked, 0))}
+		if c.deadline > 0 {
+			q.Deadline = events.At(time.Unix(c.deadline, 0))
+		}
+		text, urgent := m.times(q)
+		if urgent != c.want || strings.Contains(text, "left") != (c.deadline > 0) {
+			t.Errorf("%+v: %q, urgent %v", c, text, urgent)
+		}
+	}
+}
+
+func TestStatesNeedNoColours(t *testing.T) {
+	bubble(t, 80, 24, func(tm *terminal) {
+		seen := map[string]bool{}
+		note := func(state string) {
+			if text := tm.text(); seen[text] {
+				t.Errorf("%s looks like an earlier state without colours:\n%s", state, text)
+			} else {
+				seen[text] = true
+			}
+		}
+		tm.ask(push())
+		note("fresh")
+		tm.settle()
+		note("live")
+		tm.press("down")
+		note("claimed by this screen")
+		tm.press("tab", "tab", "tab", "tab")
+		note("a button has the focus")
+		tm.press("w")
+		note("writing")
 	})
 }

@@ -140,6 +140,16 @@ func fit(s string, width int) string {
 	return s
 }
 
+// fitMiddle shortens a name in its middle: names often differ at their ends.
+func fitMiddle(s string, width int) string {
+	if cells(s) <= width {
+		return s
+	}
+	head := ansi.Truncate(s, (width-1)/2, "")
+	tail := ansi.TruncateLeft(s, cells(s)-(width-1-cells(head)), "")
+	return fit(head+"…"+tail, width)
+}
+
 // pad fits a line and fills it up with spaces.
 func pad(s string, width int) string {
 	s = fit(s, width)

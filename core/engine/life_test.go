@@ -1,0 +1,312 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-hitl/fermata/core/engine"
+	"github.com/fermata-hitl/fermata/core/hooks"
+	"github.com/fermata-hitl/fermata/core/journal"
+	"github.com/fermata-hitl/fermata/events"
+)
+
+func contains(s, part string) bool { return strings.Contains(s, part) }
+
+func count[E events.Event](list []events.Event) (n int) {
+	for _, e := range list {
+		if _, ok := e.(E); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// receiveAll puts every open question into the screen's list.
+func (s *screen) receiveAll() []events.Question {
+	s.r.t.Helper()
+	var all []events.Question
+	for _, h := range s.r.eng.Sessions(events.DoorAll) {
+		p := engine.Place{Project: h.Project, Session: h.Session}
+		for _, q := range s.r.eng.Sync(p, events.Sync{}).Questions {
+			s.r.eng.Received(s.f, p, events.Received{Questions: []events.ID{q.ID}})
+			all = append(all, q)
+		}
+	}
+	return all
+}
+
+func TestRecheck(t *testing.T) {
+	bubble(t, "B42 B45 B46 a later hook changes what was shown: asked again with old and new, the new one runs", func(t *testing.T) {
+		r := newRig(t, "h1", "h2")
+		r.hook["h1"], r.hook["h2"] = asks, sets(`{"path":"b"}`)
+		s := r.attach("uid:1")
+		c := r.propose(`{"path":"a"}`)
+		q := s.question()
+		s.answer(q, events.AnswerContinue)
+		q2 := s.question()
+		if q2.ID == q.ID || q2.Attempt != 1 || len(q2.Changed) != 1 || toJSON(q2.Changed[0]) != `{"name":"path","old":"a","new":"b"}` {
+			t.Fatalf("second question %s", toJSON(q2))
+		}
+		s.answer(q2, events.AnswerContinue)
+		if v := c.verdict(); !v.Allow || string(v.Args) != `{"path":"b"}` || !v.Changed {
+			t.Fatal(toJSON(v))
+		}
+	})
+	bubble(t, "B49 arguments that return to an earlier version end the call", func(t *testing.T) {
+		r := newRig(t, "h1", "h2")
+		r.hook["h1"] = asks
+		r.hook["h2"] = func(in hooks.Input) hooks.Result {
+			if contains(string(in.Payload.Args), `"a"`) {
+				return sets(`{"path":"b"}`)(in)
+			}
+			return sets(`{"path":"a"}`)(in)
+		}
+		s := r.attach("uid:1")
+		c := r.propose(`{"path":"a"}`)
+		s.answer(s.question(), events.AnswerContinue)
+		s.answer(s.question(), events.AnswerContinue)
+		if v := c.verdict(); v.Code != events.CodeRecheckCycle {
+			t.Fatal(toJSON(v))
+		}
+	})
+	bubble(t, "B48 after three rechecks the call is refused", func(t *testing.T) {
+		r := newRig(t, "h1", "h2")
+		r.hook["h1"] = asks
+		n := 0
+		r.hook["h2"] = func(in hooks.Input) hooks.Result { n++; return sets(fmt.Sprintf(`{"n":%d}`, n))(in) }
+		s := r.attach("uid:1")
+		c := r.propose(`{"path":"a"}`)
+		for range 4 {
+			s.answer(s.question(), events.AnswerContinue)
+		}
+		v := c.verdict()
+		if v.Code != events.CodeRecheckLimit || count[events.Request](r.events(v.Operation)) != 4 {
+			t.Fatal(toJSON(v))
+		}
+	})
+	bubble(t, "B38 ask together with new arguments: the question is about them and they run", func(t *testing.T) {
+		r := newRig(t, "h1")
+		r.hook["h1"] = func(hooks.Input) hooks.Result {
+			res := ask
+			res.Override = []byte(`{"path":"new"}`)
+			return res
+		}
+		s := r.attach("uid:1")
+		c := r.propose(`{"path":"a"}`)
+		q := s.question()
+		if string(q.Args) != `{"path":"new"}` {
+			t.Fatal(toJSON(q))
+		}
+		s.answer(q, events.AnswerContinue)
+		if v := c.verdict(); string(v.Args) != `{"path":"new"}` {
+			t.Fatal(toJSON(v))
+		}
+	})
+	bubble(t, "B58 the rules change while a person thinks: checked again under the new ones", func(t *testing.T) {
+		r := newRig(t, "h1")
+		r.hook["h1"] = asks
+		r.hook["h9"] = func(hooks.Input) hooks.Result {
+			return hooks.Result{Effect: events.EffectBlock, Outcome: events.RunOK, Code: events.CodeBlocked, Reason: "no"}
+		}
+		s := r.attach("uid:1")
+		c := r.propose(`{}`)
+		q := s.question()
+		time.Sleep(2 * time.Second)
+		r.rules("h9")
+		s.answer(q, events.AnswerContinue)
+		if v := c.verdict(); v.Code != events.CodeBlocked {
+			t.Fatal(toJSON(v))
+		}
+	})
+	bubble(t, "B58 the rules break while a person thinks: refused, never run unchecked", func(t *testing.T) {
+		r := newRig(t, "h1")
+		r.hook["h1"] = asks
+		s := r.attach("uid:1")
+		c := r.propose(`{}`)
+		q := s.question()
+		time.Sleep(2 * time.Second)
+		must(t, os.WriteFile(filepath.Join(r.dir, "config", "hooks.yaml"), []byte("version: 1\nhooks: 7\n"), 0o600))
+		s.answer(q, events.AnswerContinue)
+		if v := c.verdict(); v.Code != events.CodeHooksConfigInvalid {
+			t.Fatal(toJSON(v))
+		}
+	})
+}
+
+func TestEntrances(t *testing.T) {
+	bubble(t, "B65 no canonical form is refused where a hook would check it, and runs where none would", func(t *testing.T) {
+		r := newRig(t, "h1")
+		if v := r.propose(`{"a":1,"a":2}`).verdict(); v.Code != events.CodeNoCanonicalForm {
+			t.Fatal(toJSON(v))
+		}
+		time.Sleep(2 * time.Second)
+		r.rules()
+		if v := r.propose(`{"a":1,"a":2}`).verdict(); !v.Allow {
+			t.Fatal(toJSON(v))
+		}
+	})
+	bubble(t, "arguments that do not fit are refused before anybody is asked", func(t *testing.T) {
+		r := newRig(t, "h1")
+		r.hook["h1"] = asks
+		r.attach("uid:1")
+		v := r.propose(`{"a":"` + strings.Repeat("x", 4<<20) + `"}`).verdict()
+		if v.Code != events.CodeTooLarge {
+			t.Fatal(toJSON(v))
+		}
+	})
+	bubble(t, "B37 a broken hooks file refuses, and mending it mends it", func(t *testing.T) {
+		r := newRig(t, "h1")
+		must(t, os.WriteFile(filepath.Join(r.dir, "config", "hooks.yaml"), []byte("version: 1\nhook: []\n"), 0o600))
+		if v := r.propose(`{}`).verdict(); v.Code != events.CodeHooksConfigInvalid || !contains(v.Message, "hooks.yaml") {
+			t.Fatal(toJSON(v))
+		}
+		time.Sleep(2 * time.Second)
+		r.rules("h1")
+		if v := r.propose(`{}`).verdict(); !v.Allow {
+			t.Fatal(toJSON(v))
+		}
+	})
+	bubble(t, "F4 another process that names the operation gets nothing", func(t *testing.T) {
+		r := newRig(t, "h1")
+		r.hook["h1"] = asks
+		s := r.attach("uid:1")
+		c := r.propose(`{}`)
+		s.question()
+		thief := c.p
+		thief.Secret = "another secret entirely"
+		var no *events.Refused
+		if err := r.eng.Propose(t.Context(), thief); !errors.As(err, &no) || no.Code != events.RejectNotYours {
+			t.Fatalf("propose: %v", err)
+		}
+		if _, err := r.eng.Await(t.Context(), thief.Operation, thief.Secret); !errors.As(err, &no) || no.Code != events.RejectNotYours {
+			t.Fatalf("await: %v", err)
+		}
+		if err := r.eng.Receipt(t.Context(), thief.Operation, thief.Secret); !errors.As(err, &no) || no.Code != events.RejectNotYours {
+			t.Fatalf("receipt: %v", err)
+		}
+		r.eng.Gone(thief.Operation, thief.Secret, events.EndAgentGone)
+		s.answer(s.question(), events.AnswerContinue)
+		if v := c.verdict(); !v.Allow {
+			t.Fatal(toJSON(v))
+		}
+		r.eng.Gone(c.p.Operation, c.p.Secret, events.EndAgentGone)
+		// It has left memory; the log still knows whose it is and that it is over.
+		if err := r.eng.Propose(t.Context(), thief); !errors.As(err, &no) {
+			t.Fatalf("after the end: %v", err)
+		}
+	})
+	bubble(t, "B18 stop refuses every waiter with shutdown", func(t *testing.T) {
+		r := newRig(t, "h1")
+		r.hook["h1"] = asks
+		s := r.attach("uid:1")
+		var calls []*call
+		for range 5 {
+			calls = append(calls, r.propose(`{}`))
+		}
+		synctest.Wait()
+		s.receiveAll()
+		patience, done := context.WithTimeout(t.Context(), time.Second)
+		defer done()
+		r.eng.Stop(patience)
+		for _, c := range calls {
+			if v := c.verdict(); v.Allow || v.Code != events.CodeEnded || v.EndReason != events.EndShutdown {
+				t.Fatal(toJSON(v))
+			}
+		}
+		if err := r.eng.Propose(t.Context(), r.proposal(`{}`)); err == nil {
+			t.Fatal("a stopping core took a new operation")
+		}
+	})
+	bubble(t, "B16 ten thousand calls in one session, and 300 questions after them", func(t *testing.T) {
+		r := newRig(t, "h1")
+		r.hook["h1"] = func(in hooks.Input) hooks.Result {
+			if contains(string(in.Payload.Args), "ask") {
+				return ask
+			}
+			return allow
+		}
+		s := r.attach("uid:1")
+		keep(t, s)
+		for i := range 10_000 {
+			p := r.proposal(`{}`)
+			p.Turn = fmt.Sprint(i)
+			c := r.send(p)
+			if !c.verdict().Allow {
+				t.Fatal("refused")
+			}
+			r.eng.Gone(p.Operation, p.Secret, events.EndAgentGone)
+		}
+		for range 300 {
+			c := r.propose(`{"ask":1}`)
+			q := s.question()
+			if a := s.answer(q, events.AnswerContinue); a.Refused != nil || !c.verdict().Allow {
+				t.Fatal(toJSON(a))
+			}
+		}
+	})
+}
+
+// failing is the real log with a fault that tests switch on: what a full disk
+// does.
+type failing struct {
+	engine.Log
+	full bool
+}
+
+func (f *failing) Append(ctx context.Context, e journal.Entry) (uint64, error) {
+	if f.full {
+		return 0, journal.ErrFull
+	}
+	return f.Log.Append(ctx, e)
+}
+
+func TestFullDisk(t *testing.T) {
+	bubble(t, "a log that takes nothing: new calls are refused, an answer is refused and the question stays, later it goes on", func(t *testing.T) {
+		r := newRig(t, "h1")
+		r.kill()
+		broken := &failing{}
+		r.wrap = func(l engine.Log) engine.Log { broken.Log = l; return broken }
+		r.start()
+		r.hook["h1"] = asks
+		s := r.attach("uid:1")
+		keep(t, s)
+		c := r.propose(`{}`)
+		q := s.question()
+		broken.full = true
+		var no *events.Refused
+		if err := r.eng.Propose(t.Context(), r.proposal(`{}`)); !errors.As(err, &no) || no.Code != events.RejectLogUnavailable {
+			t.Fatalf("propose: %v", err)
+		}
+		if a := s.answer(q, events.AnswerContinue); a.Refused == nil || a.Refused.Code != events.RejectLogUnavailable {
+			t.Fatal(toJSON(a))
+		}
+		broken.full = false
+		if a := s.answer(q, events.AnswerContinue); a.Refused != nil || !c.verdict().Allow {
+			t.Fatal(toJSON(a))
+		}
+	})
+	bubble(t, "a hook ends while the log takes nothing: the asker is refused", func(t *testing.T) {
+		r := newRig(t, "h1")
+		r.kill()
+		broken := &failing{}
+		r.wrap = func(l engine.Log) engine.Log { broken.Log = l; return broken }
+		r.start()
+		go_ := make(chan struct{})
+		r.hook["h1"] = func(hooks.Input) hooks.Result { <-go_; return allow }
+		c := r.propose(`{}`)
+		broken.full = true
+		close(go_)
+		o := <-c.result
+		if o.v.Allow || o.v.Code != events.CodeLogUnavailable {
+			t.Fatalf("%s %v", toJSON(o.v), o.err)
+		}
+		broken.full = false
+	})
+}
