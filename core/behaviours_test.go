@@ -117,6 +117,9 @@ func TestClaimAndAnswer(t *testing.T) {
 		if diff := cmp.Diff(error(want), err); diff != "" {
 			t.Error(diff)
 		}
+		other = first
+		other.Principal = bob // behind the same frontend's name
+		st.want("AnswerRejected !already_answered", other)
 		if count[events.Response](st) != 1 {
 			t.Error("two responses")
 		}
@@ -226,6 +229,13 @@ func TestBounds(t *testing.T) {
 			if d, err := Decide(full, c); err != nil || len(d.Events) == 0 {
 				t.Errorf("%s: %v %v", name, d, err)
 			}
+		}
+	})
+	t.Run("B3 what frontends did on earlier questions counts too", func(t *testing.T) {
+		s := asked(t).s
+		s.Outsiders = MaxOutsiders
+		if d, err := Decide(s, TakeClaim{Question: q1, Frontend: tui, Principal: ana}); err == nil || len(d.Events) > 0 {
+			t.Errorf("%s %v", types(d.Events), err)
 		}
 	})
 	t.Run("B3 drawing again and again keeps nobody from claiming", func(t *testing.T) {

@@ -116,16 +116,14 @@ func TestCommit(t *testing.T) {
 	})
 	t.Run("B63 no state changes with its successors", func(t *testing.T) {
 		st := newStory(t).must(propose1(`{"a":1}`, next(run(1), 0, 1)))
-		before := st.s
-		left, right := before, before
-		for i := range 3 {
-			left = Evolve(left, events.ArgumentsChanged{To: events.Version{N: i + 1, Digest: "left"}})
-			right = Evolve(right, events.ArgumentsChanged{To: events.Version{N: i + 1, Digest: "right"}})
-			left = settle(left, Settled{ID: q1})
-			right = settle(right, Settled{ID: q2})
-		}
-		if left.Versions[1].Digest != "left" || left.Settled[0].ID != q1 || len(before.Versions) != 1 {
-			t.Errorf("%+v", left)
+		base := st.s
+		for i := range 9 { // two futures from every length: spare room in a list would be shared
+			left := settle(Evolve(base, events.ArgumentsChanged{To: events.Version{N: i + 1, Digest: "left"}}), Settled{ID: q1})
+			right := settle(Evolve(base, events.ArgumentsChanged{To: events.Version{N: i + 1, Digest: "right"}}), Settled{ID: q2})
+			if left.Current().Digest != "left" || left.Settled[i].ID != q1 || len(base.Versions) != i+1 {
+				t.Fatalf("%+v", left)
+			}
+			base = right
 		}
 	})
 	t.Run("B64 the committed bytes are the canonical form", func(t *testing.T) {

@@ -22,7 +22,8 @@ func Evolve(s State, e events.Event) State {
 		s.Phase = PhaseHook
 		s.Run, s.RunOpen = e, true
 	case events.HookRan:
-		s = evolveRan(s, e)
+		s.RunOpen = s.RunOpen && e.Run != s.Run.Run
+		s.Cursor = e.Hook.Index + 1
 	case events.ArgumentsChanged:
 		s.Versions = appended(s.Versions, e.To)
 	case events.RecheckStarted:
@@ -67,18 +68,6 @@ func Evolve(s State, e events.Event) State {
 		}
 	case events.Genesis, events.SessionOpened, events.SessionClosed, events.TurnStarted, events.TurnEnded,
 		events.Interrupted, events.BuildChanged: // of a session, not of an operation
-	}
-	return s
-}
-
-// evolveRan closes the run. A run that was cut off did not pass its hook: the
-// hook runs again.
-func evolveRan(s State, e events.HookRan) State {
-	if e.Run == s.Run.Run {
-		s.RunOpen = false
-	}
-	if e.Outcome != events.RunAbandoned {
-		s.Cursor = e.Hook.Index + 1
 	}
 	return s
 }

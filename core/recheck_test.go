@@ -56,6 +56,13 @@ func TestRecheck(t *testing.T) {
 		st := agreed(t).must(modifyDone(run(2), `{"path":"b"}`, all(3)))
 		st.want("HookRan,ArgumentsChanged,HookStarted", modifyDone(run(3), `{"path":"c"}`, all(4)))
 	})
+	t.Run("B42 with two yeses the first one counts", func(t *testing.T) {
+		n := func(r int) Next { return next(run(r), 0, 1, 2, 3) }
+		st := newStory(t).must(propose1(`{"path":"a"}`, n(1)), askDone(run(1), q1, n(2)))
+		st.must(yes(st.s, n(2)), allowDone(run(2), n(3)), askDone(run(3), q2, n(4)))
+		st.must(yes(st.s, n(4)), modifyDone(run(4), `{"path":"b"}`, n(5)), allowDone(run(5), n(6)))
+		st.want("HookRan,ArgumentsChanged,RecheckStarted,HookStarted", modifyDone(run(6), `{"path":"c"}`, n(7)))
+	})
 	t.Run("B45 B46 the repeated question says so and names what changed", func(t *testing.T) {
 		st := agreed(t)
 		st.must(modifyDone(run(2), `{"new":1,"path":"b"}`, all(3)), askDone(run(3), q2, all(4)))

@@ -139,7 +139,7 @@ func TestFaultsOfTheCaller(t *testing.T) {
 		{"plan of another configuration", 0, propose1(`{}`, otherPlan), "configuration"},
 		{"plan of another configuration after a hook", 1, allowDone(run(1), otherPlan), "configuration"},
 		{"no run id", 1, allowDone(run(1), next("", 0, 1)), "no run id"},
-		{"no run id to start again", 1, Abandon{}, "no run id"},
+		{"no run id to start again", 1, Abandon{Next: next("", 0, 1)}, "no run id"},
 		{"ask without question", 1, HookDone{Run: run(1), Effect: events.EffectAsk}, "needs a question id"},
 		{"ask at an unknown gate", 1, HookDone{Run: run(1), Effect: events.EffectAsk, Ask: &Ask{Question: q1, Gate: "oracle"}}, "known gate"},
 		{"unknown effect", 1, HookDone{Run: run(1), Effect: "shrug"}, `effect "shrug"`},

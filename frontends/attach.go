@@ -3,7 +3,6 @@ package frontends
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -74,6 +73,7 @@ func (l *link) attach() error {
 		return err
 	}
 	updates := l.c.inbox.attach(heads, since)
+	l.missed = 0
 	l.attached(epochs)
 	l.c.emit(updates)
 	return nil
@@ -92,10 +92,7 @@ func (l *link) renew() error {
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	same := maps.EqualFunc(l.epochs, replies, func(bool, []events.SessionHead) bool { return true })
-	l.mu.Unlock()
-	if !same {
+	if l.otherCores(replies) {
 		return errOtherCores
 	}
 	var all []events.SessionHead
@@ -105,9 +102,28 @@ func (l *link) renew() error {
 	if err := l.follow(all); err != nil {
 		return err
 	}
-	l.c.emit(l.c.inbox.renewed(replies, since))
+	l.c.emit(l.c.inbox.renewed(replies, l.missed == 0, since))
 	signal(l.sync)
 	return nil
+}
+
+// otherCores reports whether a core answered that does not know this frontend,
+// or one that does has been silent for as long as a lease. One late reply is no
+// reason to start over.
+func (l *link) otherCores(replies map[events.ID][]events.SessionHead) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for epoch := range replies {
+		if !l.epochs[epoch] {
+			return true
+		}
+	}
+	if len(replies) == len(l.epochs) {
+		l.missed = 0
+		return false
+	}
+	l.missed++
+	return l.missed >= maxMissed
 }
 
 // keepListed lists every session that is behind, whenever one may be.

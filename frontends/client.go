@@ -55,6 +55,7 @@ const (
 	tryFor       = 5 * time.Second        // for one attempt of a request
 	refusedFor   = 3 * time.Second        // a refused connection is tried again
 	sayGoodbye   = 200 * time.Millisecond
+	maxMissed    = 3   // renewals without an answer, a lease of 15 s
 	maxInFlight  = 256 // requests at once; the others wait their turn
 	maxReceived  = 256 // questions in one received
 	maxArguments = 16 << 20

@@ -1,7 +1,9 @@
 package frontends
 
 import (
-	"fmt"
+	"context"
+	"io"
+	"net"
 	"slices"
 	"testing"
 	"time"
@@ -186,7 +188,7 @@ func TestF2InboxConverges(t *testing.T) {
 		}
 		heads[0].Feed = w.n
 		for range 3 {
-			b.renewed(map[events.ID][]events.SessionHead{w.mark().epoch: heads}, b.now())
+			b.renewed(map[events.ID][]events.SessionHead{w.mark().epoch: heads}, true, b.now())
 			for len(b.behind()) > 0 {
 				for l.step(b, w); l.running; {
 					l.step(b, w)
@@ -318,11 +320,11 @@ func TestInboxKeepsAYoungSession(t *testing.T) {
 	b := newInbox()
 	since := b.now()
 	b.opened(events.SessionHead{Project: here.project, Session: here.session})
-	b.renewed(map[events.ID][]events.SessionHead{id(1): nil}, since)
+	b.renewed(map[events.ID][]events.SessionHead{id(1): nil}, true, since)
 	if len(b.Sessions()) != 1 {
 		t.Fatal("a session that opened after the renewal was sent has been forgotten")
 	}
-	b.renewed(map[events.ID][]events.SessionHead{id(1): nil}, b.now())
+	b.renewed(map[events.ID][]events.SessionHead{id(1): nil}, true, b.now())
 	if len(b.Sessions()) != 0 {
 		t.Fatal("a session that no core names is still there")
 	}
@@ -415,9 +417,19 @@ func TestUpdatesCoalesce(t *testing.T) {
 }
 
 func TestOptionsAreChecked(t *testing.T) {
-	for _, o := range []Options{{}, {ID: id(1)}, {ID: "x", Kind: "tui"}, {ID: id(1), Kind: "tui", Scope: "*"}} {
+	dial := func(context.Context) (net.Conn, error) { return nil, io.EOF }
+	for _, o := range []Options{
+		{ID: id(1), Kind: events.FrontendTUI},
+		{Dial: dial, Kind: events.FrontendTUI},
+		{Dial: dial, ID: "x", Kind: events.FrontendTUI},
+		{Dial: dial, ID: id(1)},
+		{Dial: dial, ID: id(1), Kind: events.FrontendTUI, Scope: "*"},
+	} {
 		if _, err := New(o); err == nil {
-			t.Errorf("%s: accepted", fmt.Sprintf("%+v", o))
+			t.Errorf("id %q, kind %q, scope %q: accepted", o.ID, o.Kind, o.Scope)
 		}
+	}
+	if _, err := New(Options{Dial: dial, ID: id(1), Kind: events.FrontendTUI}); err != nil {
+		t.Errorf("good options: %v", err)
 	}
 }

@@ -27,6 +27,7 @@ type link struct {
 	cancel context.CancelCauseFunc
 
 	keep, sync, tell chan struct{} // wake keeping, listing, reporting as received
+	missed           int           // renewals in a row that some core did not answer
 
 	mu       sync.Mutex
 	epochs   map[events.ID]bool // of the cores that know this frontend
@@ -235,10 +236,11 @@ func (l *link) onLive(m *nats.Msg) {
 	if live.Asked != nil {
 		signal(l.tell)
 	}
-	if !l.c.inbox.whole(at) {
+	whole, known := l.c.inbox.state(at)
+	if !whole {
 		signal(l.sync)
 	}
-	if !l.knows(feed.epoch) || l.c.inbox.headless() {
+	if !known || !l.knows(feed.epoch) {
 		signal(l.keep)
 	}
 }

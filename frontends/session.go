@@ -133,18 +133,6 @@ func (b *Inbox) behind() (list []place) {
 	return list
 }
 
-// headless reports whether a session is known only from its feed.
-func (b *Inbox) headless() bool {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	for _, s := range b.sessions {
-		if !s.known {
-			return true
-		}
-	}
-	return false
-}
-
 // holds reports whether a session is in scope.
 func (b *Inbox) holds(token events.Token) bool {
 	b.mu.RLock()
@@ -183,15 +171,15 @@ func (b *Inbox) attach(heads []events.SessionHead, since uint64) (out []Update) 
 	return append(out, Update{Kind: KindAttached}, Update{Kind: KindResynced})
 }
 
-// renewed folds the answers of all cores, by epoch, to a renewal that was sent
-// at since. A session of which a newer feed message exists than arrived is
-// behind.
-func (b *Inbox) renewed(answers map[events.ID][]events.SessionHead, since uint64) (out []Update) {
+// renewed folds the answers of cores, by epoch, to a renewal that was sent at
+// since. A session of which a newer feed message exists than arrived is behind;
+// one that nobody names has closed, if all cores have answered.
+func (b *Inbox) renewed(answers map[events.ID][]events.SessionHead, all bool, since uint64) (out []Update) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var all []events.SessionHead
+	var named []events.SessionHead
 	for epoch, heads := range answers {
-		all = append(all, heads...)
+		named = append(named, heads...)
 		for _, h := range heads {
 			s, changed := b.head(h)
 			if changed {
@@ -202,7 +190,10 @@ func (b *Inbox) renewed(answers map[events.ID][]events.SessionHead, since uint64
 			}
 		}
 	}
-	return append(out, b.removeUnlisted(all, since)...)
+	if !all {
+		return out
+	}
+	return append(out, b.removeUnlisted(named, since)...)
 }
 
 func (b *Inbox) head(h events.SessionHead) (s *session, changed bool) {
@@ -296,14 +287,11 @@ func (b *Inbox) told(ids []events.ID, attachment uint64) {
 	}
 }
 
-// whole reports whether nothing of a session's feed is missing.
-func (b *Inbox) whole(at place) bool {
+// state tells whether nothing of a session's feed is missing, and whether its
+// head is known.
+func (b *Inbox) state(at place) (whole, known bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	s := b.sessions[at.session]
-	return s != nil && s.whole
+	return s != nil && s.whole, s != nil && s.known
 }
-
-// Complete reports whether a core knows this frontend and the open questions of
-// every session in scope are in the Inbox.
-func (b *Inbox) Complete() bool { return b.Attached() && len(b.behind()) == 0 }

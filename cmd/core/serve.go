@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/fermata-hitl/fermata/cmd/internal/place"
+	"github.com/fermata-hitl/fermata/core"
 	"github.com/fermata-hitl/fermata/core/agents"
 	"github.com/fermata-hitl/fermata/core/agents/gemini"
 	"github.com/fermata-hitl/fermata/core/agents/generic"
@@ -127,6 +128,7 @@ func open(ctx context.Context, dirs place.Dirs, c place.Config, log *slog.Logger
 	if err := h.openTraces(seed); err != nil {
 		return nil, err
 	}
+	h.sweep()
 	return h, h.engine.Recover(ctx)
 }
 
@@ -152,6 +154,11 @@ func (h *house) wire(doors *nats.Conn, epoch events.ID) {
 				h.log.Error("a session is not open to frontends", "session", s.Session, "error", err)
 			}
 		},
+		HookTrace: func(s core.State, run events.ID) string {
+			return tracing.Origin{
+				StoreID: string(h.core), Session: s.Session, Operation: s.ID, Turn: s.Turn, Traceparent: s.Traceparent,
+			}.HookTraceparent(run)
+		},
 		Feed: func(p engine.Place, feed string, seq uint64, l events.Live) { h.door.Publish(p, feed, seq, l) },
 	})
 	h.door = frontdesk.New(frontdesk.Options{
@@ -163,6 +170,17 @@ func (h *house) wire(doors *nats.Conn, epoch events.ID) {
 	})
 }
 
+// sweep removes what the hooks of a core that was killed left behind: their
+// payloads. The lock is held, so no other core's hook is running here.
+func (h *house) sweep() {
+	left, _ := filepath.Glob(filepath.Join(h.dirs.Runtime, "fermata-hook-*"))
+	for _, dir := range left {
+		if err := os.RemoveAll(dir); err != nil {
+			h.log.Warn("a killed hook's files are still there", "error", err)
+		}
+	}
+}
+
 func (h *house) openTraces(seed []byte) (err error) {
 	h.sink, err = tracing.OpenFile(filepath.Join(h.dirs.State, "traces.jsonl"), string(h.core))
 	if err != nil {
@@ -171,6 +189,14 @@ func (h *house) openTraces(seed []byte) (err error) {
 	h.traces, err = tracing.New(tracing.Options{
 		StoreID: string(h.core), Version: version, Key: tracing.Key{ID: "k1", Secret: seed}, Sink: h.sink,
 	})
+	if err != nil {
+		return err
+	}
+	u, err := h.journal.Usage(context.Background())
+	if err == nil && u.LastSeq < h.sink.Done() {
+		return fmt.Errorf("traces.jsonl tells of message %d, the log ends at %d: the log has lost its end; restore it, or move the state directory %s away",
+			h.sink.Done(), u.LastSeq, h.dirs.State)
+	}
 	return err
 }
 
@@ -197,7 +223,7 @@ func (h *house) Run(ctx context.Context) error {
 		})
 	}
 	endTraces := fail("traces.jsonl", func(ctx context.Context) error {
-		return h.traces.Run(ctx, traced(h.journal.Follow(ctx, h.sink.Start())))
+		return h.traces.Run(ctx, asTraced(h.journal.Follow(ctx, h.traced())))
 	})
 	endDoors := fail("nats.sock", func(ctx context.Context) error {
 		g, ctx := errgroup.WithContext(ctx)
@@ -224,6 +250,9 @@ func (h *house) Run(ctx context.Context) error {
 	return context.Cause(all)
 }
 
+// traced is the last sequence of the log that the spans need not be made from.
+func (h *house) traced() uint64 { return max(h.sink.Start(), 1) - 1 }
+
 // background runs f until end is called; end waits for it.
 func background(ctx context.Context, f func(context.Context)) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -238,12 +267,12 @@ func background(ctx context.Context, f func(context.Context)) (end func()) {
 func (h *house) lastTraces() {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
-	if err := h.traces.Run(ctx, traced(h.journal.Scan(ctx, h.sink.Start()))); err != nil {
+	if err := h.traces.Run(ctx, asTraced(h.journal.Scan(ctx, h.traced()))); err != nil {
 		h.log.Warn("the last spans are written by the next core", "error", err)
 	}
 }
 
-func traced(log iter.Seq2[journal.Record, error]) iter.Seq2[tracing.Record, error] {
+func asTraced(log iter.Seq2[journal.Record, error]) iter.Seq2[tracing.Record, error] {
 	return func(yield func(tracing.Record, error) bool) {
 		for r, err := range log {
 			if !yield(tracing.Record{Seq: r.Seq, Subject: r.Subject, Data: r.Data}, err) {

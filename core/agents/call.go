@@ -27,10 +27,10 @@ var errLineTooLong = fmt.Errorf("the line is longer than %d bytes", MaxLine)
 func readLine(r io.Reader, first, limit int) ([]byte, error) {
 	buf := make([]byte, 0, first)
 	for {
+		if len(buf) > limit {
+			return nil, errLineTooLong
+		}
 		if len(buf) == cap(buf) {
-			if len(buf) >= limit {
-				return nil, errLineTooLong
-			}
 			buf = append(buf, 0)[:len(buf)]
 		}
 		n, err := r.Read(buf[len(buf):min(cap(buf), limit+1)])

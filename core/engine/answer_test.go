@@ -79,7 +79,7 @@ func TestClaims(t *testing.T) {
 		q := two.question()
 		r.eng.Claim(t.Context(), one.f, place(q), events.ClaimCommand{Question: q.ID})
 		// one is killed: it renews nothing.
-		time.Sleep(engine.FrontendLease + time.Second)
+		pass(engine.FrontendLease + time.Second)
 		again := r.eng.Claim(t.Context(), two.f, place(q), events.ClaimCommand{Question: q.ID})
 		if again.Refused != nil {
 			t.Fatal(again.Refused)
@@ -99,7 +99,7 @@ func TestClaims(t *testing.T) {
 		q := one.question()
 		r.eng.Claim(t.Context(), one.f, place(q), events.ClaimCommand{Question: q.ID})
 		for range 8 {
-			time.Sleep(5 * time.Second)
+			pass(5 * time.Second)
 			r.eng.Renew(one.f, events.DoorAll, events.Renew{})
 		}
 		if now := one.question(); now.ClaimedBy != nil {
@@ -181,7 +181,7 @@ func TestAnswers(t *testing.T) {
 		synctest.Wait()
 		s.receiveAll()
 		for range 10 {
-			time.Sleep(20 * time.Second) // a slow person, far beyond the 5 s
+			pass(20 * time.Second) // a slow person, far beyond the 5 s
 			q := s.receiveAll()[0]
 			if a := s.answer(q, events.AnswerContinue); a.Refused != nil {
 				t.Fatal(a.Refused)
@@ -201,7 +201,7 @@ func TestAnswers(t *testing.T) {
 		c := r.propose(`{}`)
 		q := s.question()
 		claim := r.eng.Claim(t.Context(), s.f, place(q), events.ClaimCommand{Question: q.ID})
-		time.Sleep(24 * time.Hour)
+		pass(24 * time.Hour)
 		a := r.eng.Respond(t.Context(), s.f, place(q), events.Respond{
 			Question: q.ID, Digest: q.Version.Digest, Claim: claim.Claim, Answer: events.AnswerContinue, Human: true,
 		})
@@ -219,7 +219,7 @@ func TestAnswers(t *testing.T) {
 		r.start()
 		r.hook["h1"] = asks
 		c := r.propose(`{}`)
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		s := r.attach("uid:1")
 		if a := s.answer(s.question(), events.AnswerContinue); a.Refused != nil || !c.verdict().Allow {
 			t.Fatal(toJSON(a))
@@ -254,7 +254,7 @@ func TestAnswers(t *testing.T) {
 		c = r.propose(`{}`)
 		q = s.question()
 		r.eng.Presented(t.Context(), s.f, place(q), events.Drawn{Question: q.ID, Digest: q.Version.Digest})
-		time.Sleep(engine.DrawnWithin)
+		pass(engine.DrawnWithin)
 		synctest.Wait()
 		if got := types(r.events(c.p.Operation)); got != "OperationProposed HookStarted HookRan Request Presented" {
 			t.Fatal(got)

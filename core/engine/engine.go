@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fermata-hitl/fermata/core"
 	"github.com/fermata-hitl/fermata/core/hooks"
 	"github.com/fermata-hitl/fermata/core/journal"
 	"github.com/fermata-hitl/fermata/events"
@@ -84,6 +85,9 @@ type Options struct {
 	// OnSession is called when a session opens or was recovered, before the
 	// first question of it can be published.
 	OnSession func(events.SessionHead)
+	// HookTrace makes the TRACEPARENT of a hook's run, so that a hook can export
+	// spans below its own; nil = none.
+	HookTrace func(s core.State, run events.ID) string
 	// Feed publishes a message of a session's feed, in the order of the calls.
 	Feed   func(p Place, feed string, seq uint64, live events.Live)
 	Logger *slog.Logger
@@ -91,8 +95,10 @@ type Options struct {
 
 // Engine owns the open operations of one core.
 type Engine struct {
-	o     Options
-	ctx   context.Context // Run's; ends every append and hook
+	o Options
+	// An append must outlive the caller who asked for it: its outcome counts
+	// for everybody. So appends and hooks end with the engine, not with a call.
+	ctx   context.Context //nolint:containedctx // the engine's life, as above
 	stop  context.CancelCauseFunc
 	tasks sync.WaitGroup
 

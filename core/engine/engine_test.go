@@ -116,7 +116,7 @@ func TestF3Restart(t *testing.T) {
 		s := r.attach("uid:1")
 		c := r.propose(`{"path":"a"}`)
 		q := s.question()
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		r.restart()
 		if o := <-c.result; o.err == nil {
 			t.Fatal("the waiter was told a verdict by a core that went down")
@@ -142,7 +142,7 @@ func TestF3Restart(t *testing.T) {
 		s.question()
 		r.restart()
 		<-c.result
-		time.Sleep(engine.AskerReturn + time.Second)
+		pass(engine.AskerReturn + time.Second)
 		if got := types(r.events(c.p.Operation)); got != "OperationProposed HookStarted HookRan Request Withdrawn OperationAborted" {
 			t.Fatal(got)
 		}
@@ -153,7 +153,7 @@ func TestF3Restart(t *testing.T) {
 		r.hook["h1"] = func(hooks.Input) hooks.Result { <-hang; return allow }
 		c := r.propose(`{"path":"a"}`)
 		synctest.Wait()
-		go func() { time.Sleep(time.Second); close(hang) }()
+		go func() { pass(time.Second); close(hang) }()
 		r.restart()
 		<-c.result
 		v := r.send(c.p).verdict()

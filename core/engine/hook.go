@@ -136,7 +136,7 @@ func (e *Engine) execute(ctx context.Context, r hookRun) (res hooks.Result, hook
 			res = hooks.Failure(hook, events.CodeHookFailed, "the core failed while it ran the hook")
 		}
 	}()
-	return e.o.Run(ctx, hook, hooks.Input{Payload: e.payload(r), Env: environment(r.state), Cwd: r.state.Proposed.Cwd}), hook
+	return e.o.Run(ctx, hook, hooks.Input{Payload: e.payload(r), Env: e.environment(r), Cwd: r.state.Proposed.Cwd}), hook
 }
 
 func (e *Engine) payload(r hookRun) hooks.Payload {
@@ -148,11 +148,11 @@ func (e *Engine) payload(r hookRun) hooks.Payload {
 	}
 }
 
-func environment(s core.State) []string {
-	if s.Traceparent == "" {
+func (e *Engine) environment(r hookRun) []string {
+	if e.o.HookTrace == nil {
 		return nil
 	}
-	return []string{"TRACEPARENT=" + s.Traceparent}
+	return []string{"TRACEPARENT=" + e.o.HookTrace(r.state, r.started.Run)}
 }
 
 // hookDone turns a run's result into a command for the state it meets.

@@ -118,7 +118,7 @@ func TestRecheck(t *testing.T) {
 		s := r.attach("uid:1")
 		c := r.propose(`{}`)
 		q := s.question()
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		r.rules("h9")
 		s.answer(q, events.AnswerContinue)
 		if v := c.verdict(); v.Code != events.CodeBlocked {
@@ -131,7 +131,7 @@ func TestRecheck(t *testing.T) {
 		s := r.attach("uid:1")
 		c := r.propose(`{}`)
 		q := s.question()
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		must(t, os.WriteFile(filepath.Join(r.dir, "config", "hooks.yaml"), []byte("version: 1\nhooks: 7\n"), 0o600))
 		s.answer(q, events.AnswerContinue)
 		if v := c.verdict(); v.Code != events.CodeHooksConfigInvalid {
@@ -146,7 +146,7 @@ func TestEntrances(t *testing.T) {
 		if v := r.propose(`{"a":1,"a":2}`).verdict(); v.Code != events.CodeNoCanonicalForm {
 			t.Fatal(toJSON(v))
 		}
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		r.rules()
 		if v := r.propose(`{"a":1,"a":2}`).verdict(); !v.Allow {
 			t.Fatal(toJSON(v))
@@ -167,7 +167,7 @@ func TestEntrances(t *testing.T) {
 		if v := r.propose(`{}`).verdict(); v.Code != events.CodeHooksConfigInvalid || !contains(v.Message, "hooks.yaml") {
 			t.Fatal(toJSON(v))
 		}
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		r.rules("h1")
 		if v := r.propose(`{}`).verdict(); !v.Allow {
 			t.Fatal(toJSON(v))

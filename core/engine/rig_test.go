@@ -215,7 +215,7 @@ func (s *screen) question() events.Question {
 				return list[0]
 			}
 		}
-		time.Sleep(time.Millisecond) // fake time: lets the bubble go on
+		pass(time.Millisecond)
 	}
 }
 
@@ -263,3 +263,6 @@ func toJSON(v any) string {
 	b, _ := json.Marshal(v)
 	return string(b)
 }
+
+// pass lets fake time go on.
+func pass(d time.Duration) { <-time.After(d) }

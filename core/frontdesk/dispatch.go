@@ -24,8 +24,15 @@ type refusal struct {
 	Refused *events.Refused `json:"refused"`
 }
 
+// maxHint bounds a refusal's hint, bytes: it may quote what was sent.
+const maxHint = 512
+
 func refused(code events.Reject, format string, args ...any) *events.Refused {
-	return &events.Refused{Code: code, Hint: fmt.Sprintf(format, args...)}
+	hint := fmt.Sprintf(format, args...)
+	if len(hint) > maxHint {
+		hint = strings.ToValidUTF8(hint[:maxHint], "") + "…"
+	}
+	return &events.Refused{Code: code, Hint: hint}
 }
 
 // dispatch answers one command. A verb that may wait for the log gets a

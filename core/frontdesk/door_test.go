@@ -12,8 +12,13 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/fermata-hitl/fermata/core/engine"
+	"github.com/fermata-hitl/fermata/core/frontdesk"
 	"github.com/fermata-hitl/fermata/events"
 )
+
+// The engine is a desk.
+var _ frontdesk.Desk = (*engine.Engine)(nil)
 
 // garbage is what no honest frontend sends.
 func garbage() [][]byte {

@@ -219,6 +219,37 @@ func TestF3AnotherCore(t *testing.T) {
 	})
 }
 
+// TestTwoCores: every core of a server answers; what one does not know the
+// other may, and one that goes takes its sessions along.
+func TestTwoCores(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		second := newCore(t, r.server, "second", 2)
+		defer second.stop()
+		second.session(child, "")
+		ours, theirs := r.desk.ask(main, 1, args), second.desk.ask(child, 2, args)
+		s := r.screen(1)
+		settle(soon)
+		if got := len(s.Inbox().Questions()); got != 2 || len(r.desk.attached) != 1 || len(second.desk.attached) != 1 {
+			t.Fatalf("%d questions, attached to %d and %d", got, len(r.desk.attached), len(second.desk.attached))
+		}
+		found, err := s.Find(r.ctx, events.Find{Question: theirs})
+		must(t, err)
+		if found.Session != child.Session {
+			t.Fatalf("found %+v", found)
+		}
+		var refused *events.Refused
+		if _, err := s.Find(r.ctx, events.Find{Question: newID(99)}); !errors.As(err, &refused) || refused.Code != events.RejectUnknownQuestion {
+			t.Fatalf("find what nobody has: %v", err)
+		}
+		second.stop()
+		settle(20 * time.Second)
+		if got := s.Inbox().Questions(); len(got) != 1 || got[0].ID != ours || len(s.Inbox().Sessions()) != 1 {
+			t.Fatalf("after one core went: %v in %v", got, s.Inbox().Sessions())
+		}
+		s.stop()
+	})
+}
+
 // TestLostFeed: messages that never arrive are found by their numbers, at the
 // next message or at the next renewal.
 func TestLostFeed(t *testing.T) {

@@ -56,9 +56,9 @@ type desk struct {
 	mute      bool // the feed is lost
 }
 
-func newDesk() *desk {
+func newDesk(epoch int) *desk {
 	return &desk{
-		epoch:    newID(1),
+		epoch:    newID(epoch),
 		sessions: map[engine.Place]*events.SessionHead{}, open: map[events.ID]*events.Question{},
 		args: map[events.ID][]byte{}, ended: map[events.ID]events.End{}, place: map[events.ID]engine.Place{},
 		answered: map[events.ID]events.ID{}, received: map[events.ID][]events.ID{},
@@ -319,6 +319,7 @@ type rig struct {
 	door   *frontdesk.Door
 	server *natsd.Server
 	core   *nats.Conn
+	stop   func() // ends the core; the server lives on
 	next   int
 }
 
@@ -328,27 +329,35 @@ func bubble(t *testing.T, test func(t *testing.T, r *rig)) {
 	synctest.Test(t, func(t *testing.T) {
 		server, err := natsd.Start(natsd.Options{Memory: true})
 		must(t, err)
-		core, err := server.Doors()
-		must(t, err)
-		ctx, stop := context.WithCancel(t.Context())
-		r := &rig{t: t, ctx: ctx, desk: newDesk(), server: server, core: core, next: 5000}
-		r.door = frontdesk.New(frontdesk.Options{
-			Desk: r.desk, Conn: core, Core: events.CoreToken("rig"), Epoch: r.desk.epoch,
-			Principal: func(name string) (string, bool) { p, ok := server.Principal(name); return p.String(), ok },
-		})
-		r.desk.door = r.door
-		var run sync.WaitGroup
-		run.Go(func() { must(t, r.door.Run(ctx)) })
-		defer func() {
-			stop()
-			run.Wait()
-			core.Close()
-			server.Close()
-		}()
+		defer server.Close()
+		r := newCore(t, server, "first", 1)
+		defer r.stop()
 		r.session(main, "")
 		synctest.Wait()
 		test(t, r)
 	})
+}
+
+// newCore starts a door of its own on the server.
+func newCore(t *testing.T, server *natsd.Server, name string, epoch int) *rig {
+	t.Helper()
+	core, err := server.Doors()
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &rig{t: t, ctx: ctx, desk: newDesk(epoch), server: server, core: core, next: 5000}
+	r.door = frontdesk.New(frontdesk.Options{
+		Desk: r.desk, Conn: core, Core: events.CoreToken(name), Epoch: r.desk.epoch,
+		Principal: func(name string) (string, bool) { p, ok := server.Principal(name); return p.String(), ok },
+	})
+	r.desk.door = r.door
+	var run sync.WaitGroup
+	run.Go(func() { must(t, r.door.Run(ctx)) })
+	r.stop = func() {
+		cancel()
+		run.Wait()
+		core.Close()
+	}
+	return r
 }
 
 func (r *rig) session(p engine.Place, parent events.Token) {

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fermata-hitl/fermata/core/journal"
+	"github.com/fermata-hitl/fermata/core/natsd"
 	"github.com/fermata-hitl/fermata/events"
 )
 
@@ -196,6 +197,35 @@ func TestLogWithoutGenesisIsRefused(t *testing.T) {
 			if _, err := journal.Open(t.Context(), nc, options()); err == nil {
 				t.Errorf("%s: opened", name)
 			}
+		}
+	})
+}
+
+// What tests of other packages use: a log that leaves nothing behind.
+func TestLogInMemory(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, err := natsd.Start(natsd.Options{Memory: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		nc, err := s.Core()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(nc.Close)
+		o := options()
+		o.Memory, o.MaxBytes = true, 0
+		j, err := journal.Open(t.Context(), nc, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := entry(subject(), 0)
+		if _, err := j.Append(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		if all, err := collect(j.Read(t.Context(), e.Subject)); err != nil || len(all) != 1 {
+			t.Errorf("%v %v", all, err)
 		}
 	})
 }

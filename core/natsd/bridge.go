@@ -49,7 +49,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 func (s *Server) serve(ctx context.Context, c net.Conn, p Peer) {
 	if err := s.Bridge(ctx, c, p); err != nil && ctx.Err() == nil {
-		s.log.Info("nats.sock: connection refused", "peer", p.String(), "pid", p.PID, "err", err)
+		s.log.Debug("nats.sock: connection ended before it was one", "peer", p.String(), "pid", p.PID, "err", err)
 	}
 }
 

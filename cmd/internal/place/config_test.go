@@ -1,0 +1,115 @@
+package place_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-hitl/fermata/cmd/internal/place"
+)
+
+func load(t *testing.T, text string) (place.Config, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return place.Load(file)
+}
+
+func TestB8B9Config(t *testing.T) {
+	def := place.Default()
+	full := place.Config{
+		Mode: place.ModeProcess, Language: "zh-Hans",
+		Confirmation: place.Confirmation{Timeout: 90500 * time.Millisecond, WhenNobody: place.NobodyWait},
+	}
+	for text, want := range map[string]place.Config{
+		"": def, "# nothing\n": def, "---\n": def, "confirmation:\n  timeout_seconds: 0\n": def, "confirmation: {timeout_seconds: 0.0}": def,
+		"mode: process\nconfirmation:\n  timeout_seconds: 90.5\n  when_nobody: wait\nlanguage: zh-Hans\n": full,
+	} {
+		got, err := load(t, text)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", text, diff)
+		}
+	}
+	got, err := place.Load(filepath.Join(t.TempDir(), "absent.yaml"))
+	if err != nil || got != def {
+		t.Errorf("no file: %+v, %v", got, err)
+	}
+}
+
+func TestB9ConfigErrorsTellWhere(t *testing.T) {
+	const timeout = "confirmation.timeout_seconds"
+	for text, want := range map[string]struct {
+		line, column int
+		path, word   string
+	}{
+		"mode: fast\n":                               {1, 7, "mode", "power or process"},
+		"mode: 1\n":                                  {1, 7, "mode", "a word"},
+		"mode: power\nmode: power\n":                 {2, 1, "mode", "twice"},
+		"language: de\n":                             {1, 11, "language", "zh-Hans"},
+		"colour: red\n":                              {1, 1, "colour", "unknown key"},
+		"Mode: power\n":                              {1, 1, "Mode", "unknown key"},
+		"confirmation:\n  timeout: 5\n":              {2, 3, "confirmation.timeout", "unknown key"},
+		"confirmation: 5\n":                          {1, 15, "confirmation", "mapping"},
+		"confirmation:\n  timeout_seconds: -1\n":     {2, 20, timeout, "from 0"},
+		"confirmation:\n  timeout_seconds: -0.001\n": {2, 20, timeout, "from 0"},
+		"confirmation:\n  timeout_seconds: .inf\n":   {2, 20, timeout, "from 0"},
+		"confirmation:\n  timeout_seconds: -.inf\n":  {2, 20, timeout, "from 0"},
+		"confirmation:\n  timeout_seconds: .nan\n":   {2, 20, timeout, "from 0"},
+		"confirmation:\n  timeout_seconds: 1e300\n":  {2, 20, timeout, "from 0"},
+		"confirmation:\n  timeout_seconds: \"5\"\n":  {2, 20, timeout, "a number"},
+		"confirmation:\n  timeout_seconds: NaN\n":    {2, 20, timeout, "a number"},
+		"confirmation:\n  timeout_seconds: [5]\n":    {2, 20, timeout, "single value"},
+		"confirmation:\n  timeout_seconds:\n":        {2, 19, timeout, "a number"},
+		"confirmation:\n  when_nobody: maybe\n":      {2, 16, "confirmation.when_nobody", "reject or wait"},
+		"- mode\n":                                   {1, 1, "", "mapping"},
+		"mode: power\n---\nmode: process\n":          {3, 1, "", "second document"},
+	} {
+		_, err := load(t, text)
+		var at *place.ConfigError
+		if !errors.As(err, &at) {
+			t.Errorf("%q: %v, want a *ConfigError", text, err)
+			continue
+		}
+		if at.Line != want.line || at.Column != want.column || at.Path != want.path || !strings.Contains(at.Message, want.word) {
+			t.Errorf("%q: %v, want %+v", text, err, want)
+		}
+	}
+	for _, text := range []string{"mode: [\n", "\tmode: power\n", "a: *b\n", "mode: \xff\n"} {
+		var at *place.ConfigError
+		if _, err := load(t, text); !errors.As(err, &at) || at.Line < 1 || at.Column < 1 {
+			t.Errorf("%q: %v, want a *ConfigError", text, err)
+		}
+	}
+}
+
+// A flag obeys the rules of the file.
+func TestB9SetIsAsStrict(t *testing.T) {
+	for _, text := range []string{"-1", "inf", "+Inf", "NaN", "nan", "1e300", "", "5s"} {
+		c := place.Default()
+		if err := c.Set("confirmation.timeout_seconds", text); err == nil || c != place.Default() {
+			t.Errorf("%q was taken: %+v", text, c)
+		}
+	}
+	c := place.Default()
+	if err := c.Set("confirmation.timeout_seconds", "2.5"); err != nil || c.Confirmation.Timeout != 2500*time.Millisecond {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if err := c.Set("nothing", "x"); err == nil {
+		t.Error("an unknown setting was taken")
+	}
+	for _, k := range place.Keys() {
+		if k.Help == "" || strings.ContainsAny(k.Flag(), "._") {
+			t.Errorf("%+v", k)
+		}
+	}
+}
