@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/fermata-hitl/fermata/events"
@@ -14,12 +15,16 @@ func Evolve(s State, e events.Event) State {
 	switch e := e.(type) {
 	case events.OperationProposed:
 		s.Phase = PhaseHook
+		e.Kind = word(e.Kind, events.KindToolCall, events.KindUserPrompt, events.KindInjection, events.KindRetryNote)
+		e.Agent = word(e.Agent, events.Agents()...)
+		e.Tool.Kind = word(e.Tool.Kind, events.ToolKinds()...)
 		s.Proposed = e
 		s.Config = e.Config
 		s.Versions = appended(s.Versions, e.Version)
 		s.Yes, s.YesHook = -1, -1
 	case events.HookStarted:
 		s.Phase = PhaseHook
+		e.Hook.Scope = word(e.Hook.Scope, events.ScopeProject, events.ScopeGlobal)
 		s.Run, s.RunOpen = e, true
 	case events.HookRan:
 		s.RunOpen = s.RunOpen && e.Run != s.Run.Run
@@ -81,6 +86,8 @@ func evolveRequest(s State, e events.Request) State {
 	if e.Version == s.Current() {
 		e.Version = s.Current()
 	}
+	e.DeadlineFrom = word(e.DeadlineFrom, "hook", "config", "agent")
+	e.WhenNobody = word(e.WhenNobody, events.NobodyReject, events.NobodyWait)
 	s.Phase = PhaseAsking
 	s.Question = Question{Request: e, AskedAt: s.At, AskedSeq: s.Seq, Open: true}
 	return s
@@ -129,6 +136,16 @@ func keepBody(s State, key string, data []byte) State {
 	}
 	s.Bodies = appended(s.Bodies, events.Body{Key: key, Data: data})
 	return s
+}
+
+// word gives a word of a closed table as the one copy that the program has, and
+// any other word as it is. Of what is read from the log each message has its
+// own.
+func word[W ~string](w W, table ...W) W {
+	if i := slices.Index(table, w); i >= 0 {
+		return table[i]
+	}
+	return w
 }
 
 // appended is append that never writes into list's own memory, and makes no

@@ -190,6 +190,23 @@ func TestConfigurationChanges(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	})
+	t.Run("B61 under rules that cannot be read nothing commits, though hooks that can be read still run", func(t *testing.T) {
+		broken := next(run(2), 0)
+		broken.Fail, broken.FailReason = events.CodeHooksConfigInvalid, "hooks.yaml:3:1 unknown key"
+		st := newStory(t)
+		broken.Run = run(1)
+		st.want("Proposed,HookStarted", propose1(`{}`, broken))
+		st.want("HookRan,Refused", allowDone(run(1), broken))
+		v, _ := VerdictOf(st.s)
+		if v.Code != events.CodeHooksConfigInvalid {
+			t.Errorf("%+v", v)
+		}
+		wantText(t, v.Message, "did not run", broken.FailReason)
+
+		broken.Plan = Plan{} // nor can the old ones be had any more
+		st = newStory(t).must(propose1(`{}`, next(run(1), 0, 1)))
+		st.want("HookRan,Refused", Abandon{Next: broken})
+	})
 	t.Run("F3 when the old configuration is lost the new one decides", func(t *testing.T) {
 		lost := fresh(Next{Run: run(2), Available: true}, 0)
 		st := newStory(t).must(propose1(`{}`, next(run(1), 5)))

@@ -27,7 +27,7 @@ type link struct {
 	cancel context.CancelCauseFunc
 
 	keep, sync, tell chan struct{} // wake keeping, listing, reporting as received
-	missed           int           // renewals in a row that some core did not answer
+	missed           int           // renewals in a row that some core did not answer; only keepAttached touches it
 
 	mu       sync.Mutex
 	epochs   map[events.ID]bool // of the cores that know this frontend

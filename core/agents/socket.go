@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fermata-hitl/fermata/core"
 	"github.com/fermata-hitl/fermata/events"
 )
 
@@ -138,15 +139,17 @@ func (s *Socket) admit(ctx context.Context, c net.Conn) {
 		s.conns[c] = struct{}{}
 	}
 	s.wg.Go(func() {
-		defer s.forget(c)
 		if full {
+			defer s.forget(c)
 			s.o.Log.Error("too many agents' calls at once", "limit", s.o.MaxConns)
 			_ = c.SetWriteDeadline(time.Now().Add(time.Second))
 			_ = send(c, Deny("", "", events.CodeLogUnavailable,
 				NotChecked(events.CodeLogUnavailable, "the core has too many calls waiting")))
 			return
 		}
-		s.serve(ctx, c)
+		if waits := s.serve(ctx, c); !waits {
+			s.forget(c)
+		}
 	})
 }
 
@@ -157,33 +160,44 @@ func (s *Socket) forget(c net.Conn) {
 	delete(s.conns, c)
 }
 
-// serve is the life of one connection. Nothing that an agent sends may take
-// the core down, so a panic becomes a deny.
-func (s *Socket) serve(ctx context.Context, c net.Conn) {
+// serve reads a connection's call and answers it, or, when its verdict is still
+// to come, leaves it to a goroutine of its own and returns true: reading has
+// made this one's stack large, and a person may think for days.
+func (s *Socket) serve(ctx context.Context, c net.Conn) (waits bool) {
 	var call events.HookCall
-	defer func() {
-		if p := recover(); p != nil {
-			s.o.Log.Error("a call broke its adapter", "agent", call.Agent, "event", call.Event, "panic", p,
-				"stack", string(debug.Stack()))
-			s.deny(c, call, events.CodeNoCanonicalForm, "its payload broke the core's adapter")
-		}
-	}()
+	defer s.mend(c, &call)
 	call, event, ok := s.receive(ctx, c)
 	if !ok {
-		return
+		return false
 	}
 	if !event.Gated {
 		s.o.Log.Debug("observed", "agent", call.Agent, "event", call.Event)
 		_ = send(c, events.HookLine{})
-		return
+		return false
 	}
 	adapter, ok := s.o.Adapters[event.Agent]
 	if !ok {
 		s.deny(c, call, events.CodeNeedsNewerCore, "this version has no adapter for "+call.Agent)
-		return
+		return false
 	}
-	if s.propose(ctx, c, call, event, adapter) {
-		s.wait(ctx, c, call, adapter)
+	if !s.propose(ctx, c, call, event, adapter) {
+		return false
+	}
+	s.wg.Go(func() {
+		defer s.forget(c)
+		defer s.mend(c, &call)
+		s.wait(ctx, c, &call, adapter)
+	})
+	return true
+}
+
+// mend, deferred, makes a panic a deny: nothing that an agent sends may take
+// the core down.
+func (s *Socket) mend(c net.Conn, call *events.HookCall) {
+	if p := recover(); p != nil {
+		s.o.Log.Error("a call broke its adapter", "agent", call.Agent, "event", call.Event, "panic", p,
+			"stack", string(debug.Stack()))
+		s.deny(c, *call, events.CodeNoCanonicalForm, "its payload broke the core's adapter")
 	}
 }
 
@@ -246,30 +260,43 @@ func (s *Socket) propose(ctx context.Context, c net.Conn, call events.HookCall, 
 		p.Cwd = call.Cwd
 	}
 	if err := s.o.Desk.Propose(ctx, p); err != nil {
-		s.refused(ctx, c, call, err)
+		s.refused(ctx, c, &call, err)
 		return false
 	}
 	if err := send(c, events.HookLine{Accepted: true}); err != nil {
-		s.gone(ctx, call)
+		s.gone(ctx, &call)
 		return false
 	}
 	return true
 }
 
 // wait holds the connection until the verdict is delivered or the asker goes.
-func (s *Socket) wait(ctx context.Context, c net.Conn, call events.HookCall, a Adapter) {
+// While a person thinks only this and [Socket.hear] are on the stacks, so both
+// are kept small.
+func (s *Socket) wait(ctx context.Context, c net.Conn, call *events.HookCall, a Adapter) {
 	defer s.gone(ctx, call)
 	connected, leave := context.WithCancel(ctx)
 	defer leave()
 	receipt := make(chan error, 1)
-	s.wg.Go(func() {
-		err := readReceipt(c, call.Operation)
-		receipt <- err
-		if err != nil {
-			leave()
-		}
-	})
+	s.wg.Go(func() { s.hear(c, call, receipt, leave) })
 	v, err := s.o.Desk.Await(connected, call.Operation, call.Secret)
+	s.deliver(ctx, c, call, a, &v, err, receipt)
+}
+
+// hear waits for the receipt and tells of it, or of the connection's end.
+func (s *Socket) hear(c net.Conn, call *events.HookCall, receipt chan<- error, leave func()) {
+	line, err := readLine(c, 64, maxReceipt)
+	if err == nil {
+		err = checkReceipt(line, call.Operation)
+	}
+	receipt <- err
+	if err != nil {
+		leave()
+	}
+}
+
+// deliver says the verdict, or why there is none, and takes the receipt.
+func (s *Socket) deliver(ctx context.Context, c net.Conn, call *events.HookCall, a Adapter, v *core.Verdict, err error, receipt <-chan error) {
 	switch {
 	case len(receipt) > 0:
 		err = errors.New("it left, or confirmed a verdict that it had not heard")
@@ -277,7 +304,7 @@ func (s *Socket) wait(ctx context.Context, c net.Conn, call events.HookCall, a A
 		s.refused(ctx, c, call, err)
 	default:
 		_ = c.SetReadDeadline(time.Now().Add(s.o.FirstLine))
-		err = send(c, a.Reply(call, v))
+		err = send(c, a.Reply(*call, *v))
 	}
 	if err != nil {
 		_ = c.Close()
@@ -296,14 +323,14 @@ func (s *Socket) wait(ctx context.Context, c net.Conn, call events.HookCall, a A
 
 // gone reports the end of an asker's connection, unless it is the core that
 // goes: that ends no operation.
-func (s *Socket) gone(ctx context.Context, call events.HookCall) {
+func (s *Socket) gone(ctx context.Context, call *events.HookCall) {
 	if ctx.Err() == nil {
 		s.o.Desk.Gone(call.Operation, call.Secret, events.EndAgentGone)
 	}
 }
 
 // refused says the desk's no as a deny.
-func (s *Socket) refused(ctx context.Context, c net.Conn, call events.HookCall, err error) {
+func (s *Socket) refused(ctx context.Context, c net.Conn, call *events.HookCall, err error) {
 	if ctx.Err() != nil || s.o.Stopping != nil && errors.Is(err, s.o.Stopping) {
 		return
 	}
@@ -313,7 +340,7 @@ func (s *Socket) refused(ctx context.Context, c net.Conn, call events.HookCall, 
 		code = refusalCode(r.Code)
 	}
 	s.o.Log.Error("a call was refused at the door", "operation", call.Operation, "agent", call.Agent, "error", err)
-	s.deny(c, call, code, text)
+	s.deny(c, *call, code, text)
 }
 
 func refusalCode(r events.Reject) events.Code {
@@ -331,12 +358,7 @@ func (s *Socket) deny(c net.Conn, call events.HookCall, code events.Code, text s
 	_ = send(c, Deny(events.Agent(call.Agent), call.Event, code, NotChecked(code, text)))
 }
 
-// readReceipt waits for the one line that says that the asker took its verdict.
-func readReceipt(c net.Conn, op events.ID) error {
-	line, err := readLine(c, 64, maxReceipt)
-	if err != nil {
-		return err
-	}
+func checkReceipt(line []byte, op events.ID) error {
 	var r events.HookReceipt
 	if _, err := events.DecodeCommand(line, &r); err != nil {
 		return err

@@ -81,6 +81,28 @@ func TestNoTestIsSkipped(t *testing.T) {
 	}
 }
 
+// TestSleepOnlyInBubbles lets a test sleep where the clock is faked. What runs
+// in a bubble cannot be seen from its syntax, so the file must speak of it.
+func TestSleepOnlyInBubbles(t *testing.T) {
+	for _, f := range goFiles(t) {
+		sleeps, bubble := "", false
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.SelectorExpr:
+				if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && n.Sel.Name == "Sleep" {
+					sleeps = f.at(n)
+				}
+			case *ast.Ident:
+				bubble = bubble || strings.Contains(strings.ToLower(n.Name), "bubble") || n.Name == "synctest"
+			}
+			return true
+		})
+		if f.test() && sleeps != "" && !bubble {
+			t.Errorf("%s: a real sleep in a test: wait for the event, or use testing/synctest", sleeps)
+		}
+	}
+}
+
 func TestNothingIsLeftForLater(t *testing.T) {
 	for _, f := range goFiles(t) {
 		for _, group := range f.ast.Comments {

@@ -72,7 +72,7 @@ func TestB9ConfigErrorsTellWhere(t *testing.T) {
 		"confirmation:\n  timeout_seconds:\n":        {2, 19, timeout, "a number"},
 		"confirmation:\n  when_nobody: maybe\n":      {2, 16, "confirmation.when_nobody", "reject or wait"},
 		"- mode\n":                                   {1, 1, "", "mapping"},
-		"mode: power\n---\nmode: process\n":          {3, 1, "", "second document"},
+		"mode: power\n---\nmode: process\n":          {2, 1, "", "second document"},
 	} {
 		_, err := load(t, text)
 		var at *place.ConfigError

@@ -1,0 +1,6 @@
+//go:build race
+
+package agents_test
+
+// waitingBudget is larger here: the race detector makes stacks larger.
+const waitingBudget = 12 << 10
