@@ -139,7 +139,7 @@ const (
 // Reject says why a command at a door was refused.
 type Reject string
 
-// The rejections. The first seven are about answers and claims, the next three
+// The rejections. The first eight are about answers and claims, the next three
 // about operations, the rest about the request itself.
 const (
 	RejectAlreadyAnswered  Reject = "already_answered"
@@ -147,6 +147,7 @@ const (
 	RejectNotClaimer       Reject = "not_claimer"
 	RejectStaleVersion     Reject = "stale_version"
 	RejectNotAllowed       Reject = "not_allowed"
+	RejectNotAttached      Reject = "not_attached"
 	RejectUnknownQuestion  Reject = "unknown_question"
 	RejectUnknownSession   Reject = "unknown_session"
 	RejectAlreadyCommitted Reject = "already_committed"

@@ -115,7 +115,7 @@ func TestSubjectsAreApart(t *testing.T) {
 	}
 }
 
-func TestB2SubjectRoundTrip(t *testing.T) {
+func TestSubjectRoundTrip(t *testing.T) {
 	p, s, id := events.ProjectToken("p"), events.SessionToken("c", "generic", "n"), sampleID(1)
 	for subject, want := range map[string]events.LogSubject{
 		events.GenesisSubject:             {},

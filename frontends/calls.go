@@ -203,8 +203,9 @@ func persist[R any](ctx context.Context, c *Client, try func(context.Context, *l
 			return r, err
 		}
 		r, err = try(ctx, l)
-		var no *events.Refused
-		if err == nil || errors.As(err, &no) {
+		if isRefusal(err, events.RejectNotAttached) {
+			signal(l.keep) // the core let the lease lapse: attach again, then go on
+		} else if no := (*events.Refused)(nil); err == nil || errors.As(err, &no) {
 			return r, err
 		}
 		if ctx.Err() != nil {

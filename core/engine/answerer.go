@@ -183,6 +183,9 @@ func (e *Engine) Respond(_ context.Context, f Frontend, p Place, c events.Respon
 		return e.answer(op, f, fe, c, s)
 	})
 	if err != nil {
+		op.mu.Lock()
+		op.rejected++
+		op.mu.Unlock()
 		return events.Ack{Refused: typed(err)}
 	}
 	for _, q := range s.Settled {

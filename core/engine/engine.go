@@ -40,6 +40,9 @@ const (
 	AskerReturn = 10 * time.Second
 	// DrawnWithin is how long a drawing waits to be written with another event.
 	DrawnWithin = time.Second
+	// appendLimit is how long the log may leave a decision without an ack; a
+	// full disk gives none. Then nothing was decided, as far as anybody knows.
+	appendLimit = 10 * time.Second
 	// deadlineMargin is how long before an agent stops listening a question ends.
 	deadlineMargin = time.Second
 )

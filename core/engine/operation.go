@@ -51,7 +51,7 @@ type dues struct {
 
 func newOperation(p Place, id events.ID, s core.State) *operation {
 	return &operation{
-		place: p, state: s, turn: make(chan struct{}, 1),
+		place: p, state: s, rejected: s.Question.Rejected, turn: make(chan struct{}, 1),
 		subject: events.OperationSubject(p.Project, p.Session, id),
 	}
 }
@@ -149,7 +149,9 @@ func (e *Engine) write(op *operation, s core.State, d core.Decision, principal s
 	cancel := e.launch(op, s, m)
 	e.barrier.RLock()
 	defer e.barrier.RUnlock()
-	m.Seq, err = e.o.Log.Append(e.ctx, journal.Entry{
+	ctx, end := context.WithTimeout(e.ctx, appendLimit)
+	defer end()
+	m.Seq, err = e.o.Log.Append(ctx, journal.Entry{
 		Subject: op.subject, Expected: s.Seq, ID: m.ID, Types: m.TypeHeader(), Data: data,
 	})
 	if err != nil {
@@ -280,8 +282,6 @@ func (op *operation) note(ev events.Event, s core.State, now time.Time) {
 		op.due = dues{asker: op.due.asker}
 	case events.Presented:
 		op.due.drawn = time.Time{}
-	case events.AnswerRejected:
-		op.rejected = max(op.rejected+1, ev.Count)
 	}
 }
 

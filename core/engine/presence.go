@@ -76,7 +76,7 @@ func (e *Engine) Renew(f Frontend, scope string, r events.Renew) events.RenewRep
 	fe, ok := e.frontends[f.ID]
 	if !ok {
 		e.mu.Unlock()
-		return events.RenewReply{Epoch: e.o.Epoch, Refused: refuse(events.RejectNotAllowed, "say hello first")}
+		return events.RenewReply{Epoch: e.o.Epoch, Refused: refuse(events.RejectNotAttached, "say hello first")}
 	}
 	fe.lapse.Reset(FrontendLease)
 	reply := events.RenewReply{Epoch: e.o.Epoch, Sessions: e.heads(scope)}
@@ -143,7 +143,7 @@ func (e *Engine) attached(f Frontend) (frontend, *events.Refused) {
 	defer e.mu.Unlock()
 	fe, ok := e.frontends[f.ID]
 	if !ok || fe.principal != f.Principal {
-		return frontend{}, refuse(events.RejectNotAllowed, "say hello first")
+		return frontend{}, refuse(events.RejectNotAttached, "say hello first")
 	}
 	return *fe, nil
 }

@@ -134,7 +134,6 @@ func (e *Engine) resume(s core.State) {
 		if s.Question.Claim.Seq != 0 {
 			op.due.lease = now.Add(ClaimLease)
 		}
-		op.rejected = s.Question.Rejected
 	}
 	e.arm(op)
 	if s.Phase == core.PhaseHook {

@@ -93,7 +93,9 @@ func (e *Engine) begin(ses *session) error {
 	if err != nil {
 		return refuse(events.RejectInternal, err.Error())
 	}
-	seq, err := e.o.Log.Append(e.ctx, journal.Entry{
+	ctx, end := context.WithTimeout(e.ctx, appendLimit)
+	defer end()
+	seq, err := e.o.Log.Append(ctx, journal.Entry{
 		Subject: events.SessionSubject(ses.place.Project, ses.place.Session), ID: m.ID, Types: m.TypeHeader(), Data: data,
 	})
 	var lost *journal.Lost

@@ -48,6 +48,7 @@ var codes = map[Key]text{
 	"reject.withdrawn":         {"already withdrawn", "已经撤回"},
 	"reject.not_claimer":       {"somebody else is answering", "其他人正在回答"},
 	"reject.stale_version":     {"it changed since it was drawn", "显示之后内容又有变化"},
+	"reject.not_attached":      {"this screen was away from the core", "此界面曾与核心断开"},
 	"reject.not_allowed":       {"this answer is not offered", "不接受此回答"},
 	"reject.unknown_question":  {"the core does not know this question", "核心不认识此问题"},
 	"reject.unknown_session":   {"the core does not know this session", "核心不认识此会话"},

@@ -74,10 +74,3 @@ func (c *coreProcess) stop() {
 	_ = c.cmd.Process.Signal(syscall.SIGTERM)
 	_ = c.cmd.Wait()
 }
-
-// spawn starts this program in a role.
-func spawn(ctx context.Context, b *bench, args ...string) (*exec.Cmd, error) {
-	cmd := exec.CommandContext(ctx, b.self, args...)
-	cmd.Stderr = os.Stderr
-	return cmd, nil
-}
