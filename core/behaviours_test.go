@@ -4,8 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/fermata-hitl/fermata/events"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-hitl/fermata/events"
 )
 
 // asked is an operation whose first hook of three asks about {"path":"a"}.

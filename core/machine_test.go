@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 
-	"github.com/fermata-hitl/fermata/events"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/fermata-hitl/fermata/events"
 )
 
 // machine drives one operation with random commands, in and out of turn, and
@@ -324,10 +326,8 @@ func (m *machine) pendingFits(t *rapid.T) {
 		PhaseNone: {""}, PhaseHook: {"core.RunHook "}, PhaseAsking: {"core.Offer ", "core.Offer core.WaitUntil "},
 		PhaseCommitted: {"core.Deliver ", ""}, PhaseEnded: {"core.Deliver ", ""},
 	}[s.Phase]
-	for _, w := range want {
-		if kinds == w {
-			return
-		}
+	if slices.Contains(want, kinds) {
+		return
 	}
 	t.Fatalf("phase %d waits for %q", s.Phase, kinds)
 }

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/fermata-hitl/fermata/events"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-hitl/fermata/events"
 )
 
 // agreed is asked, and continued.

@@ -1,6 +1,10 @@
 package core
 
-import "github.com/fermata-hitl/fermata/events"
+import (
+	"slices"
+
+	"github.com/fermata-hitl/fermata/events"
+)
 
 // Phase is where an operation stands.
 type Phase uint8
@@ -101,9 +105,9 @@ func (s State) Current() events.Version {
 
 // Body returns the data of a body, nil if there is none.
 func (s State) Body(key string) []byte {
-	for i := len(s.Bodies) - 1; i >= 0; i-- {
-		if s.Bodies[i].Key == key {
-			return s.Bodies[i].Data
+	for _, v := range slices.Backward(s.Bodies) {
+		if v.Key == key {
+			return v.Data
 		}
 	}
 	return nil

@@ -3,11 +3,13 @@ package core
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/fermata-hitl/fermata/events"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/fermata-hitl/fermata/events"
 )
 
 const (
@@ -183,8 +185,8 @@ func bang(r *events.Refused) string {
 // last is the newest event of a type.
 func last[E events.Event](st *story) E {
 	st.t.Helper()
-	for i := len(st.log) - 1; i >= 0; i-- {
-		if e, ok := st.log[i].(E); ok {
+	for _, v := range slices.Backward(st.log) {
+		if e, ok := v.(E); ok {
 			return e
 		}
 	}

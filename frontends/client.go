@@ -142,8 +142,7 @@ func (c *Client) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		var fatal *fatalError
-		if errors.As(err, &fatal) {
+		if fatal, ok := errors.AsType[*fatalError](err); ok {
 			return fatal.err
 		}
 		// An id is refused as long as the server has not noticed that the

@@ -243,18 +243,30 @@ func TestInboxFold(t *testing.T) {
 		{"claim before question", []events.Live{claimed(7, 6), ask}, true, id(7), []Kind{KindSession, KindAsked}},
 		{"claim at or below what is known", []events.Live{ask, claimed(7, 5)}, true, id(7), []Kind{KindSession, KindAsked, KindClaimed}},
 		{"claim below what is known", []events.Live{ask, claimed(7, 4)}, true, "", []Kind{KindSession, KindAsked}},
-		{"released", []events.Live{ask, claimed(7, 6), {Seq: 7, Released: id(1)}}, true, "",
-			[]Kind{KindSession, KindAsked, KindClaimed, KindReleased}},
+		{
+			"released",
+			[]events.Live{ask, claimed(7, 6), {Seq: 7, Released: id(1)}},
+			true, "",
+			[]Kind{KindSession, KindAsked, KindClaimed, KindReleased},
+		},
 		{"release before claim", []events.Live{ask, {Seq: 7, Released: id(1)}, claimed(7, 6)}, true, "", []Kind{KindSession, KindAsked}},
 		{"F13 taken over in one message", []events.Live{ask, claimed(7, 6), {
 			Seq: 7, Released: id(1), Claimed: &events.LiveClaim{Question: id(1), By: *by(8, 7)},
 		}}, true, id(8), []Kind{KindSession, KindAsked, KindClaimed, KindReleased, KindClaimed}},
 		{"F1 ended for all", []events.Live{ask, {Seq: 8, Ended: end}}, false, "", []Kind{KindSession, KindAsked, KindEnded}},
-		{"B5 nothing after the end", []events.Live{ask, {Seq: 8, Ended: end}, claimed(7, 9), ask, {Seq: 8, Ended: end}}, false, "",
-			[]Kind{KindSession, KindAsked, KindEnded}},
+		{
+			"B5 nothing after the end",
+			[]events.Live{ask, {Seq: 8, Ended: end}, claimed(7, 9), ask, {Seq: 8, Ended: end}},
+			false, "",
+			[]Kind{KindSession, KindAsked, KindEnded},
+		},
 		{"end before question", []events.Live{{Seq: 8, Ended: end}, ask}, false, "", []Kind{KindSession, KindEnded}},
-		{"B7 asked and ended in one message", []events.Live{{Seq: 5, Asked: asked(here, 1, 5), Ended: end}}, false, "",
-			[]Kind{KindSession, KindAsked, KindEnded}},
+		{
+			"B7 asked and ended in one message",
+			[]events.Live{{Seq: 5, Asked: asked(here, 1, 5), Ended: end}},
+			false, "",
+			[]Kind{KindSession, KindAsked, KindEnded},
+		},
 		{"question of another session", []events.Live{{Seq: 5, Asked: asked(there, 1, 5)}}, false, "", []Kind{KindSession}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

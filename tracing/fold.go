@@ -6,8 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fermata-hitl/fermata/events"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/fermata-hitl/fermata/events"
 )
 
 // fold holds the open operations, and of each what its spans will need. An

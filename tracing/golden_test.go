@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-hitl/fermata/events"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-hitl/fermata/events"
 )
 
 var update = flag.Bool("update", false, "write testdata/golden.jsonl again")

@@ -7,8 +7,9 @@ import (
 	"encoding/hex"
 	"strings"
 
-	"github.com/fermata-hitl/fermata/events"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/fermata-hitl/fermata/events"
 )
 
 // SpanKind is what a span stands for, a part of its id. It is not OTLP's span

@@ -58,7 +58,10 @@ func child(dir string) error {
 			if !yield(r, nil) {
 				return
 			}
-			os.Stdout.Write(token[:])
+			if _, err := os.Stdout.Write(token[:]); err != nil {
+				yield(Record{}, err)
+				return
+			}
 		}
 	}
 	if err := p.Run(context.Background(), paced); err != nil {
@@ -87,7 +90,9 @@ func runChild(t *testing.T, dir string, n int) {
 				}
 			}
 		}()
-		io.Copy(io.Discard, out)
+		if _, err := io.Copy(io.Discard, out); err != nil {
+			t.Fatal(err)
+		}
 		if err := cmd.Wait(); err != nil {
 			t.Fatal(err)
 		}

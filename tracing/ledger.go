@@ -1,8 +1,9 @@
 package tracing
 
 import (
-	"github.com/fermata-hitl/fermata/events"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/fermata-hitl/fermata/events"
 )
 
 // ledger is the verifier's fold: what the log says of each thing that ended.

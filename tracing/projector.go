@@ -7,8 +7,9 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/fermata-hitl/fermata/events"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/fermata-hitl/fermata/events"
 )
 
 // Schema is the version of the spans' names and attributes. Whoever changes

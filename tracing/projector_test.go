@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-hitl/fermata/events"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"pgregory.net/rapid"
+
+	"github.com/fermata-hitl/fermata/events"
 )
 
 func find(t *testing.T, spans []Span, name string) Span {

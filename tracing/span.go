@@ -6,10 +6,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/fermata-hitl/fermata/events"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/fermata-hitl/fermata/events"
 )
 
 // request frames the spans of one message. The resource says which store and

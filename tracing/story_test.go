@@ -4,8 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-hitl/fermata/events"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-hitl/fermata/events"
 )
 
 func messages(t *testing.T, w *writer) []events.Message {

@@ -7,9 +7,10 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/fermata-hitl/fermata/events"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/fermata-hitl/fermata/events"
 )
 
 // VerifyOptions say what is verified. StoreID and Key are those of [Options].

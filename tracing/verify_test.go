@@ -7,10 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-hitl/fermata/events"
 	"github.com/google/go-cmp/cmp"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/fermata-hitl/fermata/events"
 )
 
 // rules are the rules that were broken, each once.

@@ -1,10 +1,12 @@
 package tracing
 
 import (
+	"slices"
 	"strings"
 
-	"github.com/fermata-hitl/fermata/events"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/fermata-hitl/fermata/events"
 )
 
 // question is an open question: one wait. Presented and claimed are the first
@@ -119,9 +121,9 @@ func failedWait(r events.Result) bool {
 // answeredYes finds the last question that was answered with yes about a
 // version, false for version -1.
 func (op *operation) answeredYes(version int) (events.Request, bool) {
-	for i := len(op.yes) - 1; i >= 0; i-- {
-		if op.yes[i].Version.N == version {
-			return op.yes[i], true
+	for _, v := range slices.Backward(op.yes) {
+		if v.Version.N == version {
+			return v, true
 		}
 	}
 	return events.Request{}, false

@@ -12,20 +12,34 @@ func TestKindNameIsAddedAndTakenAway(t *testing.T) {
 		name, kind, original, added string
 		checked, own                string // own "" = an error
 	}{
-		{"added", "filesystem.write", `{"file_path":"a","content":"x"}`, `{"file_path":"a","content":"x","path":"a"}`,
-			`{"content":"x","file_path":"a","path":"a"}`, `{"content":"x","file_path":"a"}`},
-		{"the hook wrote the kind's name", "filesystem.write", `{"file_path":"a"}`, `{"file_path":"a","path":"a"}`,
-			`{"file_path":"a","path":"b"}`, `{"file_path":"b"}`},
-		{"the hook wrote the agent's name", "filesystem.write", `{"file_path":"a"}`, `{"file_path":"a","path":"a"}`,
-			`{"file_path":"b","path":"a"}`, `{"file_path":"b"}`},
-		{"both alike", "filesystem.read", `{"absolute_path":"a"}`, `{"absolute_path":"a","path":"a"}`,
-			`{"absolute_path":"b","path":"b"}`, `{"absolute_path":"b"}`},
-		{"both unlike", "filesystem.read", `{"absolute_path":"a"}`, `{"absolute_path":"a","path":"a"}`,
-			`{"absolute_path":"b","path":"c"}`, ""},
-		{"escapes are no difference", "filesystem.read", `{"file_path":"\u00e9\/"}`, `{"file_path":"\u00e9\/","path":"\u00e9\/"}`,
-			`{"file_path":"é/","path":"b"}`, `{"file_path":"b"}`},
-		{"already there", "filesystem.write", `{"file_path":"a","path":"p"}`, `{"file_path":"a","path":"p"}`,
-			`{"file_path":"a","path":"q"}`, `{"file_path":"a","path":"q"}`},
+		{
+			"added", "filesystem.write", `{"file_path":"a","content":"x"}`, `{"file_path":"a","content":"x","path":"a"}`,
+			`{"content":"x","file_path":"a","path":"a"}`, `{"content":"x","file_path":"a"}`,
+		},
+		{
+			"the hook wrote the kind's name", "filesystem.write", `{"file_path":"a"}`, `{"file_path":"a","path":"a"}`,
+			`{"file_path":"a","path":"b"}`, `{"file_path":"b"}`,
+		},
+		{
+			"the hook wrote the agent's name", "filesystem.write", `{"file_path":"a"}`, `{"file_path":"a","path":"a"}`,
+			`{"file_path":"b","path":"a"}`, `{"file_path":"b"}`,
+		},
+		{
+			"both alike", "filesystem.read", `{"absolute_path":"a"}`, `{"absolute_path":"a","path":"a"}`,
+			`{"absolute_path":"b","path":"b"}`, `{"absolute_path":"b"}`,
+		},
+		{
+			"both unlike", "filesystem.read", `{"absolute_path":"a"}`, `{"absolute_path":"a","path":"a"}`,
+			`{"absolute_path":"b","path":"c"}`, "",
+		},
+		{
+			"escapes are no difference", "filesystem.read", `{"file_path":"\u00e9\/"}`, `{"file_path":"\u00e9\/","path":"\u00e9\/"}`,
+			`{"file_path":"é/","path":"b"}`, `{"file_path":"b"}`,
+		},
+		{
+			"already there", "filesystem.write", `{"file_path":"a","path":"p"}`, `{"file_path":"a","path":"p"}`,
+			`{"file_path":"a","path":"q"}`, `{"file_path":"a","path":"q"}`,
+		},
 		{"no such name", "filesystem.write", `{"content":"a"}`, `{"content":"a"}`, `{"content":"b"}`, `{"content":"b"}`},
 		{"other kind", "search", `{"file_path":"a"}`, `{"file_path":"a"}`, `{"file_path":"a"}`, `{"file_path":"a"}`},
 		{"shell", "shell", `{"cmd":"ls"}`, `{"cmd":"ls","command":"ls"}`, `{"cmd":"ls","command":"id"}`, `{"cmd":"id"}`},

@@ -63,7 +63,7 @@ func readField(dec *json.Decoder) (Field, error) {
 	if !ok {
 		return Field{}, errors.New("a key must be a string")
 	}
-	var f = Field{Name: name}
+	f := Field{Name: name}
 	err = dec.Decode(&f.Value)
 	return f, err
 }

@@ -218,8 +218,7 @@ func (s *Socket) receive(ctx context.Context, c net.Conn) (events.HookCall, Nati
 	_ = c.SetReadDeadline(time.Time{})
 	call, err := DecodeCall(line)
 	event, known := Lookup(events.Agent(call.Agent), call.Event)
-	var bad *badCall
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*badCall](err); ok {
 		if known && !event.Gated {
 			s.o.Log.Warn("an observed event cannot be read", "agent", call.Agent, "event", call.Event, "error", bad)
 			_ = send(c, events.HookLine{})
@@ -335,8 +334,7 @@ func (s *Socket) refused(ctx context.Context, c net.Conn, call *events.HookCall,
 		return
 	}
 	code, text := events.CodeLogUnavailable, err.Error()
-	var r *events.Refused
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*events.Refused](err); ok {
 		code = refusalCode(r.Code)
 	}
 	s.o.Log.Error("a call was refused at the door", "operation", call.Operation, "agent", call.Agent, "error", err)

@@ -43,8 +43,7 @@ func (e *Engine) Propose(ctx context.Context, p core.Proposal) error {
 	<-op.turn
 	if err != nil {
 		e.forget(op)
-		var lost *journal.Lost
-		if errors.As(err, &lost) {
+		if _, ok := errors.AsType[*journal.Lost](err); ok {
 			return e.rejoin(op, p.Secret)
 		}
 	}

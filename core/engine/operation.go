@@ -93,8 +93,7 @@ func (e *Engine) decide(op *operation, principal string, want wants) (core.State
 			return s, refusal
 		}
 		next, err := e.write(op, s, d, principal)
-		var lost *journal.Lost
-		if errors.As(err, &lost) {
+		if _, ok := errors.AsType[*journal.Lost](err); ok {
 			op.mark(true)
 			continue
 		}
@@ -157,8 +156,7 @@ func (e *Engine) write(op *operation, s core.State, d core.Decision, principal s
 	if err != nil {
 		cancel()
 		op.mark(true)
-		var lost *journal.Lost
-		if !errors.As(err, &lost) {
+		if _, ok := errors.AsType[*journal.Lost](err); !ok {
 			e.doubtful.Store(true)
 		}
 		return s, e.appendFailed(err)

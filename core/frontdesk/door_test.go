@@ -23,7 +23,12 @@ var _ frontdesk.Desk = (*engine.Engine)(nil)
 // garbage is what no honest frontend sends.
 func garbage() [][]byte {
 	return [][]byte{
-		nil, {0xc1}, {0xdd, 0xff, 0xff, 0xff, 0xff}, {0xdf, 0xff, 0xff, 0xff, 0xff}, {0x80, 0x80}, []byte("{"), []byte("{}{}"),
+		nil,
+		{0xc1},
+		{0xdd, 0xff, 0xff, 0xff, 0xff},
+		{0xdf, 0xff, 0xff, 0xff, 0xff},
+		{0x80, 0x80},
+		[]byte("{"), []byte("{}{}"),
 		[]byte(`{"question":7}`), []byte(`{"unknown":1}`), []byte(strings.Repeat("\x91", 100)), []byte("\x81\xa1x\x01"), make([]byte, 100_000),
 	}
 }

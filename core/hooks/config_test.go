@@ -96,8 +96,10 @@ func TestConfigKnowsEveryEventAndAgent(t *testing.T) {
 // rule is a file with one blocking shell hook and further lines, which begin at
 // line 7.
 func rule(lines ...string) string {
-	return one(append([]string{"id: a", "event: before_tool_call", "run: {type: shell, shell: 'true'}",
-		"execution: {mode: blocking}"}, lines...)...)
+	return one(append([]string{
+		"id: a", "event: before_tool_call", "run: {type: shell, shell: 'true'}",
+		"execution: {mode: blocking}",
+	}, lines...)...)
 }
 
 func TestConfigSettings(t *testing.T) {

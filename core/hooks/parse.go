@@ -55,8 +55,7 @@ func parse(file string, data []byte) (*yaml.Node, *ConfigError) {
 }
 
 func syntax(err error) (line, column int, message string) {
-	var le *yaml.LoadError
-	if errors.As(err, &le) {
+	if le, ok := errors.AsType[*yaml.LoadError](err); ok {
 		return le.Mark.Line, le.Mark.Column, "not readable as YAML: " + le.Message
 	}
 	return 1, 1, "not readable as YAML: " + err.Error()

@@ -369,7 +369,7 @@ func TestRuntimes(t *testing.T) {
 	} {
 		t.Run(tc.script+" with "+tc.runtimes, func(t *testing.T) {
 			r := newRoom(t)
-			for _, name := range strings.Fields(tc.runtimes) {
+			for name := range strings.FieldsSeq(tc.runtimes) {
 				r.fakeRuntime(name)
 			}
 			r.environ = []string{"PATH=" + r.home}

@@ -140,8 +140,7 @@ func (j *Journal) begin(ctx context.Context, s *jetstream.StreamInfo) error {
 		return err
 	}
 	_, err = j.Append(ctx, Entry{Subject: events.GenesisSubject, ID: m.ID, Types: m.TypeHeader(), Data: data})
-	var lost *Lost
-	if errors.As(err, &lost) {
+	if lost, ok := errors.AsType[*Lost](err); ok {
 		return checkGenesis(lost.Record)
 	}
 	return err

@@ -242,7 +242,7 @@ func (tm *terminal) run(ctx context.Context, cmd tea.Cmd) {
 		case msg := <-result:
 			if v := reflect.ValueOf(msg); v.Kind() == reflect.Slice {
 				for i := range v.Len() {
-					if c, ok := v.Index(i).Interface().(tea.Cmd); ok {
+					if c, ok := reflect.TypeAssert[tea.Cmd](v.Index(i)); ok {
 						tm.run(ctx, c)
 					}
 				}

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"slices"
+
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-hitl/fermata/events"
@@ -148,7 +150,7 @@ func (m *Model) turn(forward bool) tea.Cmd {
 }
 
 // all are the boxes in the order in which keys reach them.
-func (d *dialog) all() []*box { return append(d.values[:len(d.values):len(d.values)], d.reason) }
+func (d *dialog) all() []*box { return append(slices.Clip(d.values), d.reason) }
 
 func (m *Model) currentBox(d *dialog) *box {
 	switch {

@@ -51,7 +51,8 @@ func golden(t *testing.T, name string, tm *terminal) {
 func checkFits(t interface {
 	Helper()
 	Errorf(string, ...any)
-}, m *Model) {
+}, m *Model,
+) {
 	t.Helper()
 	lines := plainScreen(m)
 	if len(lines) > m.height {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// patience bounds every wait of these tests: enough for a busy machine, and
-// short enough to be a failure and not a hang.
-const patience = 30 * time.Second
+// patience bounds every wait of these tests: more than the longest
+// lease, and short enough to be a failure and not a hang.
+const patience = 40 * time.Second
 
 // errNotYet says that what is waited for can still happen.
 var errNotYet = errors.New("not yet")

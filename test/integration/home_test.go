@@ -12,8 +12,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-
-	"github.com/fermata-hitl/fermata/cmd/internal/place/run"
 )
 
 // askAboutWrites is the rule of most tests: every write to a file is left to a
@@ -32,9 +30,16 @@ hooks:
 type home struct {
 	t    testing.TB
 	dir  string // short, because of the sockets' paths
-	dirs run.Dirs
+	dirs dirs
 	env  []string
 }
+
+// dirs are the three directories of a core.
+type dirs struct{ Config, State, Runtime string }
+
+func (d dirs) agentSocket() string { return d.Runtime + "/agent.sock" }
+
+func (d dirs) natsSocket() string { return d.Runtime + "/nats.sock" }
 
 // newHome makes a home with these rules. Its log survives kill -9, not a power
 // cut.
@@ -55,7 +60,7 @@ func emptyHome(t testing.TB) *home {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		t.Fatal(err)
 	}
-	h := &home{t: t, dir: dir, dirs: run.Dirs{Config: dir + "/config", State: dir + "/state", Runtime: dir + "/run"}}
+	h := &home{t: t, dir: dir, dirs: dirs{dir + "/config", dir + "/state", dir + "/run"}}
 	h.env = []string{
 		"HOME=" + dir, "PATH=" + built + ":" + os.Getenv("PATH"), "FERMATA_AUTOSTART=0",
 		"FERMATA_RUNTIME_DIR=" + h.dirs.Runtime, "FERMATA_STATE_DIR=" + h.dirs.State, "FERMATA_CONFIG_DIR=" + h.dirs.Config,
@@ -171,8 +176,8 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// running says, for a look of await, that what is waited for cannot come any
-// more once the process has ended.
+// still says, for a look of await, that what is waited for cannot come any more
+// once the process has ended.
 func still(p *process) error {
 	if !p.running() {
 		return fmt.Errorf("%s has ended with %v: %s%s", p, p.cmd.ProcessState, p.stdout.String(), p.stderr.String())
@@ -218,38 +223,23 @@ func (h *home) status() (status, error) {
 	return s, json.Unmarshal([]byte(r.Stdout), &s)
 }
 
-// killCore ends the core, whoever started it, with SIGKILL, and tells which it
-// was; 0 when none ran.
+// killCore ends the core that answers, whoever started it, with SIGKILL, and
+// tells which it was; 0 when none did.
 func (h *home) killCore() int {
 	h.t.Helper()
-	pid := h.holder()
-	if pid == 0 || syscall.Kill(pid, syscall.SIGKILL) != nil {
+	s, err := h.status()
+	if err != nil || syscall.Kill(s.PID, syscall.SIGKILL) != nil {
 		return 0
 	}
 	if err := await("end of the killed core", func() error {
-		if h.holder() != 0 {
+		if now, err := h.status(); err == nil && now.PID == s.PID {
 			return errNotYet
 		}
 		return nil
 	}); err != nil {
 		h.t.Error(err)
 	}
-	return pid
-}
-
-// holder is the process that holds the lock of the state directory, 0 for none.
-func (h *home) holder() int {
-	f, err := os.Open(filepath.Join(h.dirs.State, "lock"))
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	if syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil {
-		return 0 // free: what stands in it is history
-	}
-	var pid int
-	_, _ = fmt.Fscan(f, &pid)
-	return pid
+	return s.PID
 }
 
 // stopCore ends the core in order: every waiting call is refused.

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-hitl/fermata/cmd/internal/place"
 	"github.com/fermata-hitl/fermata/core/engine"
 	"github.com/fermata-hitl/fermata/events"
 	"github.com/fermata-hitl/fermata/frontends"
@@ -61,7 +60,7 @@ func agentMain() {
 // claimerMain is a person's screen that claims the first question it sees, says
 // so, and then does nothing until it is killed.
 func claimerMain() {
-	c := attachMain(func(ctx context.Context) (net.Conn, error) { return dialMain(ctx) })
+	c := attachMain(dialMain)
 	q := firstMain(c)
 	claim, err := c.Claim(context.Background(), q)
 	fatal(err)
@@ -127,11 +126,7 @@ func (t tap) Write(b []byte) (int, error) {
 }
 
 func dialMain(ctx context.Context) (net.Conn, error) {
-	dirs, err := place.Resolve()
-	if err != nil {
-		return nil, err
-	}
-	return new(net.Dialer).DialContext(ctx, "unix", dirs.NATSSocket())
+	return new(net.Dialer).DialContext(ctx, "unix", dirs{Runtime: os.Getenv("FERMATA_RUNTIME_DIR")}.natsSocket())
 }
 
 func attachMain(dial func(context.Context) (net.Conn, error)) *frontends.Client {

@@ -77,11 +77,13 @@ func TestReply(t *testing.T) {
 	}{
 		"allow unchanged is silence": {core.Verdict{Allow: true, Args: []byte(`{"content":"x","file_path":"a","path":"a"}`)}, write, events.HookLine{}},
 		"changed is whole, in Gemini's names": {
-			core.Verdict{Allow: true, Changed: true, Args: []byte(`{"content":"<y>","file_path":"a","path":"b"}`)}, write,
+			core.Verdict{Allow: true, Changed: true, Args: []byte(`{"content":"<y>","file_path":"a","path":"b"}`)},
+			write,
 			events.HookLine{Stdout: `{"hookSpecificOutput":{"hookEventName":"BeforeTool","tool_input":{"content":"<y>","file_path":"b"}}}`},
 		},
 		"refused": {
-			core.Verdict{Code: events.CodeDeclined, Message: "The call did not run."}, write,
+			core.Verdict{Code: events.CodeDeclined, Message: "The call did not run."},
+			write,
 			events.HookLine{Exit: 2, Stdout: `{"decision":"deny","reason":"The call did not run."}`, Stderr: "The call did not run.\n"},
 		},
 	} {

@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -19,12 +20,21 @@ func TestFind(t *testing.T) {
 		word string // of the error
 	}{
 		"home alone": {map[string]string{"HOME": "/h"}, run.Dirs{Config: "/h/.config/fermata", State: "/h/.local/state/fermata", Runtime: "/tmp/fermata-7"}, ""},
-		"XDG": {map[string]string{"HOME": "/h", "XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s", "XDG_RUNTIME_DIR": "/run/user/7", "TMPDIR": "/t"},
-			run.Dirs{Config: "/c/fermata", State: "/s/fermata", Runtime: "/run/user/7/fermata"}, ""},
-		"relative XDG is ignored": {map[string]string{"HOME": "/h", "XDG_CONFIG_HOME": "c", "XDG_RUNTIME_DIR": "r", "TMPDIR": "/var/T/"},
-			run.Dirs{Config: "/h/.config/fermata", State: "/h/.local/state/fermata", Runtime: "/var/T/fermata-7"}, ""},
-		"ours": {map[string]string{"FERMATA_CONFIG_DIR": "/c", "FERMATA_STATE_DIR": "/s", "FERMATA_RUNTIME_DIR": "/r", "XDG_RUNTIME_DIR": "/x"},
-			run.Dirs{Config: "/c", State: "/s", Runtime: "/r"}, ""},
+		"XDG": {
+			map[string]string{"HOME": "/h", "XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s", "XDG_RUNTIME_DIR": "/run/user/7", "TMPDIR": "/t"},
+			run.Dirs{Config: "/c/fermata", State: "/s/fermata", Runtime: "/run/user/7/fermata"},
+			"",
+		},
+		"relative XDG is ignored": {
+			map[string]string{"HOME": "/h", "XDG_CONFIG_HOME": "c", "XDG_RUNTIME_DIR": "r", "TMPDIR": "/var/T/"},
+			run.Dirs{Config: "/h/.config/fermata", State: "/h/.local/state/fermata", Runtime: "/var/T/fermata-7"},
+			"",
+		},
+		"ours": {
+			map[string]string{"FERMATA_CONFIG_DIR": "/c", "FERMATA_STATE_DIR": "/s", "FERMATA_RUNTIME_DIR": "/r", "XDG_RUNTIME_DIR": "/x"},
+			run.Dirs{Config: "/c", State: "/s", Runtime: "/r"},
+			"",
+		},
 		"ours, relative": {map[string]string{"HOME": "/h", "FERMATA_STATE_DIR": "s"}, run.Dirs{}, "FERMATA_STATE_DIR must be an absolute path"},
 		"no home":        {map[string]string{}, run.Dirs{}, "HOME is not set"},
 		"too long":       {map[string]string{"HOME": "/h", "FERMATA_RUNTIME_DIR": long}, run.Dirs{}, "FERMATA_RUNTIME_DIR"},
@@ -94,7 +104,7 @@ func TestProgramIgnoresRelativePath(t *testing.T) {
 func TestStartSaysWhyNot(t *testing.T) {
 	dir := t.TempDir()
 	s := run.Starter{Dirs: run.Dirs{State: dir + "/s", Runtime: dir + "/r"}, UID: os.Getuid(), Environ: []string{"FERMATA_AUTOSTART=0"}}
-	if err := s.Start(); err != run.ErrAutostartOff {
+	if err := s.Start(); !errors.Is(err, run.ErrAutostartOff) {
 		t.Errorf("%v", err)
 	}
 	s.Environ = nil
