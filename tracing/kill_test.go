@@ -50,7 +50,11 @@ func child(dir string) error {
 	}
 	paced := func(yield func(Record, error) bool) {
 		var token [1]byte
-		for r := range from(records, sink.Start()) {
+		for r, err := range from(records, sink.Start()) {
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
 			if _, err := io.ReadFull(os.Stdin, token[:]); err != nil {
 				yield(Record{}, err)
 				return
