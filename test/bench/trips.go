@@ -41,9 +41,14 @@ func openRivals(ctx context.Context, b *bench, mode string) (*rivals, error) {
 			return err
 		}
 		ends = append(ends, end)
-		r.floor = contender{"floor", f.once}
-		r.inside = contender{"in process", h.once}
-		r.sockets = contender{"both sockets", asker{socket: c.agentSocket()}.once}
+		r.floor = contender{"floor", func(ctx context.Context) (func() error, error) {
+			return func() error { return nil }, f.once(ctx)
+		}}
+		r.inside = contender{"in process", func(ctx context.Context) (func() error, error) {
+			p, err := h.verdict(ctx)
+			return func() error { return h.leave(ctx, p) }, err
+		}}
+		r.sockets = contender{"both sockets", asker{socket: c.agentSocket()}.verdict}
 		return nil
 	}()
 	if err != nil {
@@ -195,7 +200,7 @@ func unmatched(ctx context.Context, b *bench) ([]row, error) {
 		return nil, err
 	}
 	defer h.close()
-	var call, append_ series
+	var call, bare series
 	for round := range b.rounds + 1 {
 		var calls, appends []time.Duration
 		for range 500 {
@@ -215,8 +220,8 @@ func unmatched(ctx context.Context, b *bench) ([]row, error) {
 			}
 		}
 		if round > 0 {
-			call, append_ = append(call, medianOf(calls)), append(append_, medianOf(appends))
+			call, bare = append(call, medianOf(calls)), append(bare, medianOf(appends))
 		}
 	}
-	return []row{against("call that nothing matches, to its verdict", call, append_, micros, atMost(2, "≤ 2 × one append"))}, nil
+	return []row{against("call that nothing matches, to its verdict", call, bare, micros, atMost(2, "≤ 2 × one append"))}, nil
 }
