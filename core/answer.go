@@ -215,13 +215,13 @@ func notClaimer(held Claim) *events.Refused {
 	return r
 }
 
-func (s State) isOpen(question events.ID) bool { return s.Question.Open && s.Question.ID == question }
+func (s *State) isOpen(question events.ID) bool { return s.Question.Open && s.Question.ID == question }
 
-func (s State) isUnknown(question events.ID) bool {
+func (s *State) isUnknown(question events.ID) bool {
 	return !s.isOpen(question) && s.settled(question) == nil
 }
 
-func (s State) settled(question events.ID) *Settled {
+func (s *State) settled(question events.ID) *Settled {
 	for i := range s.Settled {
 		if s.Settled[i].ID == question {
 			return &s.Settled[i]
@@ -231,7 +231,7 @@ func (s State) settled(question events.ID) *Settled {
 }
 
 // closed says why a question takes no answer any more, nil when it is open.
-func (s State) closed(question events.ID) *events.Refused {
+func (s *State) closed(question events.ID) *events.Refused {
 	if s.isOpen(question) {
 		return nil
 	}
@@ -247,7 +247,7 @@ func (s State) closed(question events.ID) *events.Refused {
 
 // isAccepted reports whether c repeats, word for word, the answer that its
 // frontend has given and that was accepted.
-func (s State) isAccepted(c Answer) bool {
+func (s *State) isAccepted(c Answer) bool {
 	end := s.settled(c.Question)
 	return end != nil && end.Result == events.ResultAnswered &&
 		end.Frontend == c.Frontend && end.Who == c.Principal &&

@@ -274,7 +274,7 @@ func (d *draft) ask(a Ask) {
 	}
 }
 
-func (s State) hadVersion(digest events.Digest) bool {
+func (s *State) hadVersion(digest events.Digest) bool {
 	for _, v := range s.Versions {
 		if v.Digest == digest {
 			return true

@@ -133,10 +133,10 @@ func Apply(s State, m events.Message) State {
 	}
 	s.Seq, s.Hash, s.At = m.Seq, m.Hash, m.At
 	for _, b := range m.Bodies {
-		s = keepBody(s, b.Key, b.Data)
+		s.keepBody(b.Key, b.Data)
 	}
 	for _, e := range m.Events {
-		s = Evolve(s, e)
+		s.evolve(e)
 	}
 	return s
 }
@@ -242,7 +242,7 @@ type draft struct {
 
 func (d *draft) add(e events.Event) {
 	d.Events = append(d.Events, e)
-	d.s = Evolve(d.s, e)
+	d.s.evolve(e)
 }
 
 // body adds content, copied: what the caller does with its bytes afterwards
@@ -252,7 +252,7 @@ func (d *draft) body(key string, data []byte) {
 		return
 	}
 	d.Bodies = append(d.Bodies, events.Body{Key: key, Data: bytes.Clone(data)})
-	d.s = keepBody(d.s, key, d.Bodies[len(d.Bodies)-1].Data)
+	d.s.keepBody(key, d.Bodies[len(d.Bodies)-1].Data)
 }
 
 // refuse ends the operation. Run and question name what led to it; either may

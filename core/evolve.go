@@ -12,6 +12,13 @@ import (
 // copied before they grow. Times and sequences come from the state itself,
 // where [Apply] has put those of the message.
 func Evolve(s State, e events.Event) State {
+	s.evolve(e)
+	return s
+}
+
+// evolve is Evolve on a State that nobody else has. A State is large: most of
+// what a decision costs would be copies of it.
+func (s *State) evolve(e events.Event) {
 	switch e := e.(type) {
 	case events.OperationProposed:
 		s.Phase = PhaseHook
@@ -45,7 +52,7 @@ func Evolve(s State, e events.Event) State {
 	case events.OperationFinished:
 		s.Phase, s.Outcome, s.Ran = PhaseEnded, e.Outcome, e.Ran
 	case events.Request:
-		s = evolveRequest(s, e)
+		s.request(e)
 	case events.Presented:
 		s.Outsiders++
 	case events.Claimed:
@@ -62,9 +69,9 @@ func Evolve(s State, e events.Event) State {
 			s.Question.Claim = Claim{}
 		}
 	case events.Response:
-		s = evolveResponse(s, e)
+		s.respond(e)
 	case events.Withdrawn:
-		s = settle(s, Settled{ID: e.ID, Result: e.Result, Reason: e.Reason})
+		s.settle(Settled{ID: e.ID, Result: e.Result, Reason: e.Reason})
 		s.EndReason = e.Reason
 	case events.AnswerRejected:
 		s.Outsiders++
@@ -74,12 +81,11 @@ func Evolve(s State, e events.Event) State {
 	case events.Genesis, events.SessionOpened, events.SessionClosed, events.TurnStarted, events.TurnEnded,
 		events.Interrupted, events.BuildChanged: // of a session, not of an operation
 	}
-	return s
 }
 
-// evolveRequest opens the question. What the state already holds under the
+// request opens the question. What the state already holds under the
 // same value is shared, not kept twice: 100,000 questions may be open.
-func evolveRequest(s State, e events.Request) State {
+func (s *State) request(e events.Request) {
 	if e.Run == s.Run.Run && e.Hook == s.Run.Hook {
 		e.Run, e.Hook = s.Run.Run, s.Run.Hook
 	}
@@ -90,10 +96,9 @@ func evolveRequest(s State, e events.Request) State {
 	e.WhenNobody = word(e.WhenNobody, events.NobodyReject, events.NobodyWait)
 	s.Phase = PhaseAsking
 	s.Question = Question{Request: e, AskedAt: s.At, AskedSeq: s.Seq, Open: true}
-	return s
 }
 
-func evolveResponse(s State, e events.Response) State {
+func (s *State) respond(e events.Response) {
 	end := endOf(e.Answer)
 	if end == events.EndContinue {
 		s.Phase = PhaseHook
@@ -104,19 +109,18 @@ func evolveResponse(s State, e events.Response) State {
 	} else {
 		s.EndReason = end
 	}
-	return settle(s, Settled{
+	s.settle(Settled{
 		ID: e.ID, Result: events.ResultAnswered, Reason: end, Answer: e.Answer, Digest: e.Digest,
 		Frontend: e.Frontend, Kind: e.Kind, Who: e.Principal,
 	})
 }
 
-func settle(s State, end Settled) State {
+func (s *State) settle(end Settled) {
 	end.At, end.Seq = s.At, s.Seq
 	s.Settled = appended(s.Settled, end)
 	if s.Question.ID == end.ID {
 		s.Question.Open, s.Question.Claim = false, Claim{}
 	}
-	return s
 }
 
 // rejections counts what the log says of rejected answers: one each, then a
@@ -130,12 +134,10 @@ func rejections(before, count int) int {
 
 // keepBody adds content to the state. What hooks wrote to stderr is for the
 // reader of the log, not for a decision.
-func keepBody(s State, key string, data []byte) State {
-	if strings.HasPrefix(key, events.StderrBody("")) {
-		return s
+func (s *State) keepBody(key string, data []byte) {
+	if !strings.HasPrefix(key, events.StderrBody("")) {
+		s.Bodies = appended(s.Bodies, events.Body{Key: key, Data: data})
 	}
-	s.Bodies = appended(s.Bodies, events.Body{Key: key, Data: data})
-	return s
 }
 
 // word gives a word of a closed table as the one copy that the program has, and

@@ -96,7 +96,7 @@ type Settled struct {
 }
 
 // Current is the newest version.
-func (s State) Current() events.Version {
+func (s *State) Current() events.Version {
 	if len(s.Versions) == 0 {
 		return events.Version{}
 	}
@@ -104,7 +104,7 @@ func (s State) Current() events.Version {
 }
 
 // Body returns the data of a body, nil if there is none.
-func (s State) Body(key string) []byte {
+func (s *State) Body(key string) []byte {
 	for _, v := range slices.Backward(s.Bodies) {
 		if v.Key == key {
 			return v.Data
@@ -114,4 +114,4 @@ func (s State) Body(key string) []byte {
 }
 
 // Args returns the canonical arguments of the current version.
-func (s State) Args() []byte { return s.Body(events.ArgsBody(s.Current().N)) }
+func (s *State) Args() []byte { return s.Body(events.ArgsBody(s.Current().N)) }

@@ -46,7 +46,16 @@ func DecodeCommand(b []byte, v any) (asJSON bool, err error) {
 		}
 		return true, nil
 	}
+	if !isMap(b) {
+		return false, fmt.Errorf("%w: a command is a map of named keys", ErrMalformed)
+	}
 	return false, decode(b, v, true)
+}
+
+// isMap reports whether the first value is a map: nil and lists, which the
+// decoder would take for a struct too, are no command.
+func isMap(b []byte) bool {
+	return len(b) > 0 && (b[0]&0xf0 == 0x80 || b[0] == 0xde || b[0] == 0xdf)
 }
 
 // EncodeReply writes a reply in the encoding that the command had.

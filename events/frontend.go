@@ -72,7 +72,8 @@ type HelloReply struct {
 	Refused  *Refused      `json:"refused,omitempty"`
 }
 
-// SessionHead is one session in a list. Feed is the number of its newest feed
+// SessionHead is one session in a list. Native is cut where it is longer than
+// 256 bytes, with … at its end. Feed is the number of its newest feed
 // message, 0 if there was none in this epoch.
 type SessionHead struct {
 	Project     Token  `json:"project"`

@@ -52,7 +52,8 @@ const (
 	inputCounts  = 30 * time.Second       // a claim is kept for input this recent
 	retryWait    = 20 * time.Millisecond  // between two attempts, without jitter
 	gatherFor    = 100 * time.Millisecond // for the answers of several cores
-	tryFor       = 5 * time.Second        // for one attempt of a request
+	tryFor       = 5 * time.Second        // for what a core answers from memory
+	replyFor     = 15 * time.Second       // for one attempt of a command; a core gives its log 10 s, then says so
 	refusedFor   = 3 * time.Second        // a refused connection is tried again
 	sayGoodbye   = 200 * time.Millisecond
 	maxMissed    = 3   // renewals without an answer, a lease of 15 s

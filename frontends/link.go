@@ -152,7 +152,7 @@ func (l *link) fly(parent context.Context, subject string) (ctx context.Context,
 	}
 }
 
-// request sends one command and waits for its reply, at most tryFor. The error
+// request sends one command and waits for its reply, at most replyFor. The error
 // is a *events.Refused when the server did not let the command through.
 func (l *link) request(parent context.Context, subject string, data []byte) ([]byte, error) {
 	if limit := l.nc.MaxPayload(); int64(len(data)) > limit {
@@ -160,7 +160,7 @@ func (l *link) request(parent context.Context, subject string, data []byte) ([]b
 			Code: events.RejectMalformed, Hint: fmt.Sprintf("a command of %d bytes; the server takes %d", len(data), limit),
 		}
 	}
-	timed, cancel := context.WithTimeout(parent, tryFor)
+	timed, cancel := context.WithTimeout(parent, replyFor)
 	defer cancel()
 	ctx, land := l.fly(timed, subject)
 	defer land()

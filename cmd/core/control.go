@@ -15,6 +15,7 @@ import (
 
 	"github.com/fermata-hitl/fermata/cmd/internal/place"
 	"github.com/fermata-hitl/fermata/core/agents"
+	"github.com/fermata-hitl/fermata/core/natsd"
 	"github.com/fermata-hitl/fermata/events"
 )
 
@@ -82,14 +83,19 @@ func stopCommand() *cobra.Command {
 	}
 }
 
-// gone waits until the core has let go of its sockets.
+// gone waits until the core has let go of its sockets and its state, so that
+// the next one can start.
 func gone(ctx context.Context) error {
+	dirs, err := place.Resolve()
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("the core was told to stop and is still there after 30 s"))
 	defer cancel()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for {
-		if _, err := control(ctx, agents.ControlStatus); errors.Is(err, errDown) {
+		if _, err := control(ctx, agents.ControlStatus); errors.Is(err, errDown) && !natsd.Locked(dirs.State) {
 			return nil
 		}
 		select {

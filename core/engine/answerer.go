@@ -230,13 +230,13 @@ func (e *Engine) Find(_ context.Context, c events.Find) events.FindReply {
 	switch {
 	case c.Question != "":
 		if op, ok := e.questions[c.Question]; ok {
-			at, open = op.subject, true
+			at, open = op.subject(), true
 		} else {
 			at = e.ended.questions[c.Question]
 		}
 	case c.Operation != "":
 		if op, ok := e.ops[c.Operation]; ok {
-			at, open = op.subject, true
+			at, open = op.subject(), true
 		} else {
 			at = e.ended.operations[c.Operation]
 		}
@@ -273,8 +273,15 @@ func (e *Engine) Find(_ context.Context, c events.Find) events.FindReply {
 	return r
 }
 
-// search reads the log back for an id that memory has forgotten.
+// search reads the log back for an id that memory has forgotten. One search runs
+// at a time: whoever makes up ids must not keep the disk busy for everybody.
 func (e *Engine) search(c events.Find) string {
+	select {
+	case e.searching <- struct{}{}:
+		defer func() { <-e.searching }()
+	case <-e.ctx.Done():
+		return ""
+	}
 	for r, err := range e.o.Log.Scan(e.ctx, 0) {
 		if err != nil {
 			return ""

@@ -120,7 +120,7 @@ func (e *Engine) Await(ctx context.Context, id events.ID, secret string) (core.V
 		return core.Verdict{}, refuse(events.RejectUnknownOperation, "propose it first")
 	}
 	op.mu.Lock()
-	if !owns(op.state, secret) {
+	if !owns(&op.state, secret) {
 		op.mu.Unlock()
 		return core.Verdict{}, refuse(events.RejectNotYours, "")
 	}
@@ -177,7 +177,7 @@ func (e *Engine) Finish(_ context.Context, id events.ID, secret string, outcome 
 func (e *Engine) asker(op *operation, secret string, want wants) error {
 	var stranger bool
 	_, err := e.decide(op, e.o.Owner, func(s core.State) core.Command {
-		if stranger = !owns(s, secret); stranger {
+		if stranger = !owns(&s, secret); stranger {
 			return nil
 		}
 		return want(s)
@@ -196,7 +196,7 @@ func (e *Engine) Gone(id events.ID, secret string, reason events.EndReason) {
 		return
 	}
 	op.mu.Lock()
-	if !owns(op.state, secret) || op.askers == 0 {
+	if !owns(&op.state, secret) || op.askers == 0 {
 		op.mu.Unlock()
 		return
 	}
@@ -224,7 +224,9 @@ func (e *Engine) withdraw(op *operation, reason events.EndReason) {
 	}
 }
 
-func owns(s core.State, secret string) bool {
+// owns takes a pointer because it is called where askers wait: a State on each
+// of their stacks would be more than all else that waiting costs.
+func owns(s *core.State, secret string) bool {
 	return subtle.ConstantTimeCompare([]byte(s.Proposed.Secret), []byte(events.DigestOf([]byte(secret)))) == 1
 }
 
@@ -242,7 +244,7 @@ func (e *Engine) join(op *operation, secret string) error {
 		op.mu.Unlock()
 		return refuse(events.RejectLogUnavailable, "the operation did not get into the log")
 	}
-	if !owns(s, secret) {
+	if !owns(&s, secret) {
 		op.mu.Unlock()
 		if s.Phase == core.PhaseCommitted {
 			return refuse(events.RejectAlreadyCommitted, "this operation belongs to another process and has its verdict")
@@ -258,7 +260,7 @@ func (e *Engine) join(op *operation, secret string) error {
 
 // rejoin takes up an operation that the log has but memory has not.
 func (e *Engine) rejoin(op *operation, secret string) error {
-	s, err := e.fold(op.subject)
+	s, err := e.fold(op.subject())
 	if err != nil {
 		return e.appendFailed(err)
 	}

@@ -115,11 +115,12 @@ type Engine struct {
 
 	// barrier is held shared around append and apply, and whole while the
 	// states are copied for a snapshot.
-	barrier  sync.RWMutex
-	lastSeq  atomic.Uint64
-	written  atomic.Uint64 // messages since the last snapshot
-	snapping atomic.Bool
-	full     atomic.Bool
+	barrier   sync.RWMutex
+	lastSeq   atomic.Uint64
+	written   atomic.Uint64 // messages since the last snapshot
+	snapping  atomic.Bool
+	searching chan struct{} // one token: reading back through the whole log
+	full      atomic.Bool
 	// doubtful is set once an append's outcome stayed unknown: memory may then
 	// lack what the log has, and no snapshot is made of it.
 	doubtful atomic.Bool
@@ -147,6 +148,7 @@ func New(o Options) *Engine {
 		sessions:  map[events.Token]*session{},
 		frontends: map[events.ID]*frontend{},
 		ended:     newEnded(10_000),
+		searching: make(chan struct{}, 1),
 	}
 }
 

@@ -79,8 +79,11 @@ func (e *Engine) launch(op *operation, s core.State, m events.Message) (cancel f
 		if !ok {
 			args = s.Body(events.ArgsBody(started.Version))
 		}
-		now, _ := e.o.Rules.For(after.Proposed.Cwd) // broken: only the rules it began with can be meant
-		set := e.adopt(op, after.Config, now)
+		set := e.adopt(op, after.Config, nil)
+		if set == nil { // a recheck or a restart has brought it under today's
+			now, _ := e.o.Rules.For(after.Proposed.Cwd)
+			set = e.adopt(op, after.Config, now)
+		}
 		ctx, end := context.WithCancel(e.ctx)
 		op.mu.Lock()
 		op.endRun = end
@@ -177,7 +180,9 @@ func (e *Engine) hookDone(r hookRun, hook hooks.Hook, res hooks.Result, s core.S
 	if cmd.Effect == events.EffectAsk {
 		cmd.Ask = e.ask(r.op, hook, s)
 	}
-	cmd.Next = e.next(r.op, s, args)
+	if cmd.Effect != events.EffectAsk || cmd.Args != nil { // a plain question goes on with its answer's plan
+		cmd.Next = e.next(r.op, s, args)
+	}
 	return cmd
 }
 

@@ -15,8 +15,8 @@ import (
 // operation is one operation in memory: the fold of its subject and what only
 // this core knows of it.
 type operation struct {
-	place   Place
-	subject string
+	place Place
+	id    events.ID
 	// turn is the mailbox: who holds its token decides. A channel, because
 	// whoever waits here waits for an append.
 	turn chan struct{}
@@ -36,7 +36,7 @@ type operation struct {
 	drawn    []core.Present // drawings that are not written yet
 	rejected int            // answers to the open question that were rejected
 
-	timer *time.Timer
+	timer *time.Timer // nil while nothing is due
 	due   dues
 }
 
@@ -50,10 +50,13 @@ type dues struct {
 }
 
 func newOperation(p Place, id events.ID, s core.State) *operation {
-	return &operation{
-		place: p, state: s, rejected: s.Question.Rejected, turn: make(chan struct{}, 1),
-		subject: events.OperationSubject(p.Project, p.Session, id),
-	}
+	return &operation{place: p, id: id, state: s, rejected: s.Question.Rejected, turn: make(chan struct{}, 1)}
+}
+
+// subject is where the operation stands in the log. It is made when it is
+// needed: 100,000 operations may be waiting.
+func (op *operation) subject() string {
+	return events.OperationSubject(op.place.Project, op.place.Session, op.id)
 }
 
 // snapshotOf reads the state without deciding anything.
@@ -151,7 +154,7 @@ func (e *Engine) write(op *operation, s core.State, d core.Decision, principal s
 	ctx, end := context.WithTimeout(e.ctx, appendLimit)
 	defer end()
 	m.Seq, err = e.o.Log.Append(ctx, journal.Entry{
-		Subject: op.subject, Expected: s.Seq, ID: m.ID, Types: m.TypeHeader(), Data: data,
+		Subject: op.subject(), Expected: s.Seq, ID: m.ID, Types: m.TypeHeader(), Data: data,
 	})
 	if err != nil {
 		cancel()
@@ -192,7 +195,7 @@ func (e *Engine) freshen(op *operation) error {
 	if !stale {
 		return nil
 	}
-	s, err := e.fold(op.subject)
+	s, err := e.fold(op.subject())
 	if err != nil {
 		return e.appendFailed(err)
 	}
@@ -301,14 +304,32 @@ func (e *Engine) index(op *operation, m events.Message) {
 	for _, ev := range m.Events {
 		switch ev := ev.(type) {
 		case events.Request:
-			e.questions[ev.ID] = op
+			e.opened(ev.ID, op)
 		case events.Response:
-			delete(e.questions, ev.ID)
-			e.ended.question(ev.ID, op.subject)
+			e.closed(ev.ID, op)
 		case events.Withdrawn:
-			delete(e.questions, ev.ID)
-			e.ended.question(ev.ID, op.subject)
+			e.closed(ev.ID, op)
 		}
+	}
+}
+
+// opened notes an open question. e.mu is held.
+func (e *Engine) opened(question events.ID, op *operation) {
+	e.questions[question] = op
+	if ses, ok := e.sessions[op.place.Session]; ok {
+		ses.asked++
+	}
+}
+
+// closed notes the end of a question. e.mu is held.
+func (e *Engine) closed(question events.ID, op *operation) {
+	e.ended.question(question, op.subject())
+	if _, open := e.questions[question]; !open {
+		return
+	}
+	delete(e.questions, question)
+	if ses, ok := e.sessions[op.place.Session]; ok {
+		ses.asked--
 	}
 }
 
@@ -326,7 +347,7 @@ func (e *Engine) settle(op *operation) {
 	}
 	if e.ops[s.ID] == op {
 		delete(e.ops, s.ID)
-		e.ended.operation(s.ID, op.subject)
+		e.ended.operation(s.ID, op.subject())
 	}
 	if op.timer != nil {
 		op.timer.Stop()

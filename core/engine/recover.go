@@ -6,6 +6,7 @@ import (
 	"encoding/gob"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/fermata-hitl/fermata/core"
@@ -15,7 +16,7 @@ import (
 
 // foldVersion changes whenever core.State or the fold does: an older snapshot
 // is then dropped and the log read from its beginning.
-const foldVersion = 1
+const foldVersion = 2
 
 type cachedSession struct {
 	Place  Place
@@ -24,8 +25,46 @@ type cachedSession struct {
 
 // cached is the content of a snapshot: a cache of the fold, never evidence.
 type cached struct {
-	Sessions []cachedSession
-	Open     []core.State
+	sessions []cachedSession
+	open     []core.State
+}
+
+// encode writes the sessions and then each state on its own, so that the
+// encoder's memory is that of one state and not of 100,000.
+func (c cached) encode() ([]byte, error) {
+	var data bytes.Buffer
+	enc := gob.NewEncoder(&data) // gob keeps every exported field, whatever its wire tag says
+	if err := enc.Encode(c.sessions); err != nil {
+		return nil, err
+	}
+	for i := range c.open {
+		if err := enc.Encode(&c.open[i]); err != nil {
+			return nil, err
+		}
+	}
+	return data.Bytes(), nil
+}
+
+// takeCached takes a snapshot's content into what is being recovered.
+func (e *Engine) takeCached(data []byte, states map[events.ID]core.State) error {
+	dec := gob.NewDecoder(bytes.NewReader(data))
+	var sessions []cachedSession
+	if err := dec.Decode(&sessions); err != nil {
+		return err
+	}
+	for _, s := range sessions {
+		e.remember(s.Place, s.Opened)
+	}
+	for {
+		var s core.State
+		switch err := dec.Decode(&s); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		states[s.ID] = s
+	}
 }
 
 // recover rebuilds what is open: from the snapshot if there is a good one, then
@@ -123,10 +162,10 @@ func (e *Engine) resume(s core.State) {
 	op.due.asker = now.Add(AskerReturn)
 	e.ops[s.ID] = op
 	for _, q := range s.Settled {
-		e.ended.question(q.ID, op.subject)
+		e.ended.question(q.ID, op.subject())
 	}
 	if s.Phase == core.PhaseAsking {
-		e.questions[s.Question.ID] = op
+		e.opened(s.Question.ID, op)
 		op.due.deadline = s.Question.Deadline.Time()
 		if s.Question.WhenNobody != events.NobodyWait {
 			op.due.nobody = now.Add(NobodyGrace)
@@ -170,17 +209,7 @@ func (e *Engine) fromSnapshot(states map[events.ID]core.State) (uint64, error) {
 	if snap.Fold != foldVersion || snap.Core != e.o.Core {
 		return 0, errors.New("it was made by another fold or another core")
 	}
-	var c cached
-	if err := gob.NewDecoder(bytes.NewReader(snap.Data)).Decode(&c); err != nil {
-		return 0, err
-	}
-	for _, s := range c.Sessions {
-		e.remember(s.Place, s.Opened)
-	}
-	for _, s := range c.Open {
-		states[s.ID] = s
-	}
-	return snap.Seq, nil
+	return snap.Seq, e.takeCached(snap.Data, states)
 }
 
 // snapshot writes the open states to the snapshot file. Only one runs at a
@@ -191,10 +220,9 @@ func (e *Engine) snapshot() {
 	}
 	defer e.snapping.Store(false)
 	seq, c := e.copyStates()
-	var data bytes.Buffer
-	err := gob.NewEncoder(&data).Encode(c) // gob keeps every exported field, whatever its wire tag says
+	data, err := c.encode()
 	if err == nil {
-		err = journal.WriteSnapshot(e.o.Snapshot, journal.Snapshot{Seq: seq, Fold: foldVersion, Core: e.o.Core, Data: data.Bytes()})
+		err = journal.WriteSnapshot(e.o.Snapshot, journal.Snapshot{Seq: seq, Fold: foldVersion, Core: e.o.Core, Data: data})
 	}
 	if err != nil {
 		e.o.Logger.Warn("no snapshot was written; the next start reads more of the log", "error", err)
@@ -206,17 +234,17 @@ func (e *Engine) copyStates() (uint64, cached) {
 	defer e.barrier.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var c cached
+	c := cached{open: make([]core.State, 0, len(e.ops))}
 	for _, ses := range e.sessions {
 		select {
 		case <-ses.ready:
-			c.Sessions = append(c.Sessions, cachedSession{ses.place, ses.opened})
+			c.sessions = append(c.sessions, cachedSession{ses.place, ses.opened})
 		default:
 		}
 	}
 	for _, op := range e.ops {
 		if s := op.snapshot(); s.Phase != core.PhaseNone && s.Phase != core.PhaseEnded {
-			c.Open = append(c.Open, s)
+			c.open = append(c.open, s)
 		}
 	}
 	return e.lastSeq.Load(), c

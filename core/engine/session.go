@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/fermata-hitl/fermata/core"
@@ -19,6 +20,7 @@ type session struct {
 	opened events.SessionOpened
 	ready  chan struct{} // closed when it is in the log, or failed to get there
 	err    error         // set before ready is closed
+	asked  int           // open questions; under the engine's lock
 
 	mu   sync.Mutex
 	feed uint64 // number of the newest feed message of this epoch
@@ -109,9 +111,21 @@ func (e *Engine) begin(ses *session) error {
 
 func (s *session) head() events.SessionHead {
 	return events.SessionHead{
-		Project: s.place.Project, Session: s.place.Session, Agent: s.opened.Agent, Native: s.opened.Native,
+		Project: s.place.Project, Session: s.place.Session, Agent: s.opened.Agent, Native: shown(s.opened.Native),
 		ProjectPath: s.opened.ProjectPath, Parent: s.opened.Parent, Feed: s.newest(),
 	}
+}
+
+// maxShown bounds a native id in a list, bytes. Agents choose these ids: a few
+// of a megabyte would make a list that no message carries.
+const maxShown = 256
+
+// shown is a native id as lists have it. The log has it whole.
+func shown(native string) string {
+	if len(native) <= maxShown {
+		return native
+	}
+	return strings.ToValidUTF8(native[:maxShown], "") + "…"
 }
 
 // Sessions lists the sessions of a scope.
@@ -121,12 +135,9 @@ func (e *Engine) Sessions(scope string) []events.SessionHead {
 	return e.heads(scope)
 }
 
-// heads lists sessions with the number of their open questions. e.mu is held.
+// heads lists sessions with the number of their open questions. Frontends ask
+// for it all the time, so it walks no questions. e.mu is held.
 func (e *Engine) heads(scope string) []events.SessionHead {
-	open := map[events.Token]int{}
-	for _, op := range e.questions {
-		open[op.place.Session]++
-	}
 	var list []events.SessionHead
 	for _, ses := range e.sessions {
 		select {
@@ -136,7 +147,7 @@ func (e *Engine) heads(scope string) []events.SessionHead {
 		}
 		if e.covers(scope, ses.place) {
 			h := ses.head()
-			h.Open = open[ses.place.Session]
+			h.Open = ses.asked
 			list = append(list, h)
 		}
 	}

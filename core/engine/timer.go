@@ -20,6 +20,7 @@ func (e *Engine) arm(op *operation) {
 	case next.IsZero() || op.state.Phase == core.PhaseEnded && op.due.asker.IsZero():
 		if op.timer != nil {
 			op.timer.Stop()
+			op.timer = nil
 		}
 	case op.timer == nil:
 		op.timer = time.AfterFunc(max(0, next.Sub(e.now())), func() { e.tick(op) })

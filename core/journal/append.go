@@ -62,10 +62,11 @@ func (j *Journal) Append(ctx context.Context, e Entry) (uint64, error) {
 	if err := j.check(e); err != nil {
 		return 0, err
 	}
-	msg := e.message()
-	sure := true // no earlier attempt can still come through
+	attempt := j.first // may go in company; every later one goes alone
+	sure := true       // no earlier attempt can still come through
 	for wait := shortestPause; ; wait = min(2*wait, longestPause) {
-		seq, err := j.publish(ctx, msg)
+		seq, err := attempt(ctx, e)
+		attempt = j.publish
 		if err == nil {
 			j.usage.wrote(seq, e)
 			return seq, nil
@@ -114,14 +115,21 @@ type pubAck struct {
 	Stream    string    `json:"stream"`
 	Seq       uint64    `json:"seq"`
 	Duplicate bool      `json:"duplicate"`
+	Count     int       `json:"count"` // of a batch's messages, Seq is the last one's
 	Error     *apiError `json:"error"`
 }
 
-// publish makes one attempt. Only a nil error is news: the message has the
+// publish makes one attempt. Only a nil error is news: the entry has the
 // returned sequence. An *apiError refuses this attempt, and only this one.
-func (j *Journal) publish(ctx context.Context, msg *nats.Msg) (uint64, error) {
+func (j *Journal) publish(ctx context.Context, e Entry) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, ackWait)
 	defer cancel()
+	return j.acked(ctx, e.message(), 0)
+}
+
+// acked sends a message and awaits its acknowledgement, or that of the batch of
+// so many messages that it commits.
+func (j *Journal) acked(ctx context.Context, msg *nats.Msg, batch int) (uint64, error) {
 	reply, err := j.nc.RequestMsgWithContext(ctx, msg)
 	if err != nil {
 		return 0, err
@@ -137,6 +145,8 @@ func (j *Journal) publish(ctx context.Context, msg *nats.Msg) (uint64, error) {
 		return 0, fmt.Errorf("acknowledged by stream %q, not by %s", ack.Stream, j.stream)
 	case ack.Duplicate: // stored, and reading says where; a new entry must not reuse an id
 		return 0, fmt.Errorf("the id of this entry is that of message %d", ack.Seq)
+	case ack.Count != batch:
+		return 0, fmt.Errorf("acknowledged %d messages of a batch of %d", ack.Count, batch)
 	}
 	return ack.Seq, nil
 }

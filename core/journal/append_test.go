@@ -16,7 +16,7 @@ import (
 )
 
 func TestAppendAndReadBack(t *testing.T) {
-	bubble(t, func(l *log) {
+	bothWays(t, func(l *log) {
 		a, b := subject(), subject()
 		var last uint64
 		var want []string
@@ -64,7 +64,7 @@ func lastOf(l *log, subject string) uint64 {
 // One literal subject is both what is written and what is expected: there is no
 // way to let two writers with overlapping filters both win.
 func TestAppendTakesOneLiteralSubject(t *testing.T) {
-	bubble(t, func(l *log) {
+	bothWays(t, func(l *log) {
 		good := subject()
 		for _, s := range []string{
 			"", "fermata.ev.>", "fermata.ev.*", strings.Replace(good, ".op.", ".*.", 1), good + ".x", good + "\r\n", good + " x",
@@ -86,7 +86,7 @@ func TestAppendTakesOneLiteralSubject(t *testing.T) {
 }
 
 func TestB3ExactlyOneContenderWins(t *testing.T) {
-	bubble(t, func(l *log) {
+	bothWays(t, func(l *log) {
 		for range 20 {
 			s := subject()
 			var mu sync.Mutex
@@ -125,7 +125,7 @@ func TestB3ExactlyOneContenderWins(t *testing.T) {
 
 // The loser is told the first message behind what it expected, not the last.
 func TestLostNamesTheFirstAfterExpected(t *testing.T) {
-	bubble(t, func(l *log) {
+	bothWays(t, func(l *log) {
 		s := subject()
 		first := l.append(entry(s, 0))
 		second := l.append(entry(s, first))
@@ -140,7 +140,7 @@ func TestLostNamesTheFirstAfterExpected(t *testing.T) {
 
 // A retry of an entry that is stored already is the same success.
 func TestRepeatedEntryIsTheSameOne(t *testing.T) {
-	bubble(t, func(l *log) {
+	bothWays(t, func(l *log) {
 		e := entry(subject(), 0)
 		first := l.append(e)
 		if again := l.append(e); again != first {
@@ -157,12 +157,9 @@ func TestRepeatedEntryIsTheSameOne(t *testing.T) {
 	})
 }
 
-// The acknowledgement is lost with the connection: the entry is stored once and
-// Append says so.
+// The acknowledgement is lost: the entry is stored once and Append says so.
 func TestF3LostAckIsNoLostEntry(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		drop := &lossy{}
-		l := open(t, t.TempDir(), options(), drop.wrap)
+	bothWaysOn(t, options(), func(l *log, drop *lossy) {
 		s := subject()
 		var last uint64
 		for i := range 20 {
@@ -182,9 +179,7 @@ func TestF3LostAckIsNoLostEntry(t *testing.T) {
 
 // Somebody else takes the place while the own attempt's answer is lost.
 func TestLostAckOfALoser(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		drop := &lossy{}
-		l := open(t, t.TempDir(), options(), drop.wrap)
+	bothWaysOn(t, options(), func(l *log, drop *lossy) {
 		s := subject()
 		won := l.append(entry(s, 0))
 		drop.armed.Store(1)
@@ -193,12 +188,15 @@ func TestLostAckOfALoser(t *testing.T) {
 		if !errors.As(err, &lost) || lost.Record.Seq != won {
 			t.Errorf("%v, want the place lost to %d", err, won)
 		}
+		if drop.lost.Load() != 1 {
+			t.Error("the refusal was not lost")
+		}
 	})
 }
 
 // In doubt, Append waits as long as its context lives, and no longer.
 func TestUnavailableUntilTheContextEnds(t *testing.T) {
-	bubble(t, func(l *log) {
+	bothWays(t, func(l *log) {
 		l.server.Close()
 		ctx, cancel := context.WithTimeout(l.ctx, 7*time.Second)
 		defer cancel()
@@ -216,7 +214,7 @@ func TestUnavailableUntilTheContextEnds(t *testing.T) {
 // An expectation that the log has not reached is not a lost race: the log has
 // lost something, and Append does not write.
 func TestExpectationAheadOfTheLog(t *testing.T) {
-	bubble(t, func(l *log) {
+	bothWays(t, func(l *log) {
 		ctx, cancel := context.WithTimeout(l.ctx, time.Second)
 		defer cancel()
 		s := subject()
@@ -230,7 +228,7 @@ func TestExpectationAheadOfTheLog(t *testing.T) {
 }
 
 func TestTooLargeEntry(t *testing.T) {
-	bubble(t, func(l *log) {
+	bothWays(t, func(l *log) {
 		if l.MaxEntry() != 4<<20 {
 			t.Fatalf("an entry may have %d bytes", l.MaxEntry())
 		}
@@ -248,15 +246,14 @@ func TestTooLargeEntry(t *testing.T) {
 }
 
 func TestFullLogRefusesAndKeeps(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		o := options()
-		o.MaxBytes = 1 << 20
-		l := open(t, t.TempDir(), o)
+	o := options()
+	o.MaxBytes = 1 << 20
+	bothWaysOn(t, o, func(l *log, _ *lossy) {
 		var last uint64
 		var err error
 		for s := subject(); err == nil; {
 			e := entry(s, last)
-			e.Data = make([]byte, 100<<10)
+			e.Data = make([]byte, 50<<10)
 			var seq uint64
 			if seq, err = l.Append(l.ctx, e); err == nil {
 				last = seq
@@ -272,8 +269,9 @@ func TestFullLogRefusesAndKeeps(t *testing.T) {
 		if all, err := collect(l.Scan(l.ctx, 0)); err != nil || uint64(len(all)) != last {
 			t.Errorf("%d messages, %v", len(all), err)
 		}
-		o.MaxBytes = 2 << 20 // a higher limit on the same log takes more again
-		j, err := journal.Open(l.ctx, l.nc, o)
+		more := o
+		more.MaxBytes = 2 << 20 // a higher limit on the same log takes more again
+		j, err := journal.Open(l.ctx, l.nc, more)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -285,7 +283,7 @@ func TestFullLogRefusesAndKeeps(t *testing.T) {
 
 // 512 at once, each a chain of its own.
 func TestManyInFlight(t *testing.T) {
-	bubble(t, func(l *log) {
+	bothWays(t, func(l *log) {
 		var all sync.WaitGroup
 		for range 512 {
 			all.Go(func() {

@@ -16,7 +16,9 @@ import (
 )
 
 // BenchmarkAppend sets Append beside a bare awaited conditional publish, in
-// turns in the same run. The metric is the ratio of their times.
+// turns in the same run. The metrics are the ratio of their times, and of what
+// they get done: in mode power at least 1.5 times as much with 64 in flight, and
+// 4 times with 512.
 func BenchmarkAppend(b *testing.B) {
 	for _, sync := range []bool{false, true} {
 		for _, flight := range []int{1, 64, 512} {
@@ -38,7 +40,7 @@ func benchmarkAppend(b *testing.B, syncAlways bool, flight int) {
 	}
 	defer nc.Close()
 	o := options()
-	o.MaxBytes = 1 << 30
+	o.MaxBytes, o.SyncAlways = 1<<30, syncAlways
 	j, err := journal.Open(b.Context(), nc, o)
 	if err != nil {
 		b.Fatal(err)
@@ -47,7 +49,7 @@ func benchmarkAppend(b *testing.B, syncAlways bool, flight int) {
 	bare := func(e journal.Entry) (uint64, error) { return barePublish(b.Context(), nc, e) }
 	own := func(e journal.Entry) (uint64, error) { return j.Append(b.Context(), e) }
 
-	const round = 512
+	round := max(512, 8*flight) // several turns of each flight
 	var bareTime, ownTime time.Duration
 	for n := 0; b.Loop(); n++ {
 		bareTime += race(b, flight, round, data, bare)
@@ -57,6 +59,7 @@ func benchmarkAppend(b *testing.B, syncAlways bool, flight int) {
 	b.ReportMetric(float64(bareTime.Microseconds())/per, "bare-µs/op")
 	b.ReportMetric(float64(ownTime.Microseconds())/per, "append-µs/op")
 	b.ReportMetric(float64(ownTime)/float64(bareTime), "ratio")
+	b.ReportMetric(float64(bareTime)/float64(ownTime), "times-bare")
 	b.ReportMetric(0, "ns/op")
 }
 

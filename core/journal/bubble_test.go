@@ -1,13 +1,13 @@
 package journal_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"regexp"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -55,9 +55,32 @@ func bubble(t *testing.T, f func(l *log)) {
 	synctest.Test(t, func(t *testing.T) { f(open(t, t.TempDir(), options())) })
 }
 
+// bothWays runs a test with entries that go alone, and with each in a batch.
+func bothWays(t *testing.T, f func(l *log)) {
+	bothWaysOn(t, options(), func(l *log, _ *lossy) { f(l) })
+}
+
+// bothWaysOn is bothWays on a log with these options and a connection that loses
+// acknowledgements.
+func bothWaysOn(t *testing.T, o journal.Options, f func(l *log, drop *lossy)) {
+	for _, batched := range []bool{false, true} {
+		t.Run(map[bool]string{false: "alone", true: "in a batch"}[batched], func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				t.Cleanup(func() { time.Sleep(time.Second) }) // fake time: the server's stores of batches come to rest
+				drop := &lossy{quiet: true}                   // reconnecting takes timers that nats.go shares between bubbles
+				l := open(t, t.TempDir(), o, drop.wrap)
+				if batched {
+					l.BatchesOf(1)
+				}
+				f(l, drop)
+			})
+		})
+	}
+}
+
 func open(t testing.TB, dir string, o journal.Options, no ...nats.Option) *log {
 	t.Helper()
-	s, err := natsd.Start(natsd.Options{StateDir: dir, RuntimeDir: t.TempDir()})
+	s, err := natsd.Start(natsd.Options{StateDir: dir, RuntimeDir: t.TempDir(), SyncAlways: o.SyncAlways})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,11 +120,13 @@ func collect(seq func(func(journal.Record, error) bool)) (all []journal.Record, 
 	return all, nil
 }
 
-// lossy makes a connection that, when armed, breaks at the acknowledgement of
-// the next publish: the server has stored the message, the client never hears it.
+// lossy makes a connection that, when armed, loses the answer to the next
+// publish: the server has stored the message or refused it, the client never
+// hears it.
 type lossy struct {
 	nats.InProcessConnProvider
-	armed atomic.Int32 // acknowledgements still to drop
+	quiet bool         // the answer vanishes; else the connection breaks
+	armed atomic.Int32 // answers still to lose
 	lost  atomic.Int32
 }
 
@@ -126,21 +151,31 @@ type lossyConn struct {
 	l *lossy
 }
 
+// answer is an answer to a publish, as the server sends it.
+var answer = regexp.MustCompile(`MSG \S+ \S+ \d+\r\n\{[^\r]*"stream":"FERMATA_0001"[^\r]*\r\n`)
+
 func (c *lossyConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if bytes.Contains(b[:n], []byte(`{"stream":`)) && c.l.armed.Load() > 0 {
-		c.l.armed.Add(-1)
-		c.l.lost.Add(1)
-		_ = c.Close()
-		return 0, net.ErrClosed
+	if c.l.armed.Load() <= 0 {
+		return n, err
 	}
-	return n, err
+	at := answer.FindIndex(b[:n])
+	if at == nil {
+		return n, err
+	}
+	c.l.armed.Add(-1)
+	c.l.lost.Add(1)
+	if c.l.quiet {
+		return at[0] + copy(b[at[0]:], b[at[1]:n]), err
+	}
+	_ = c.Close()
+	return 0, net.ErrClosed
 }
 
 // TestMain is also the child of the kill test.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("FERMATA_TEST_APPENDER"); dir != "" {
-		fmt.Fprintln(os.Stderr, appendForever(dir))
+		fmt.Fprintln(os.Stderr, appendForever(dir, os.Getenv("FERMATA_TEST_SYNC") != ""))
 		os.Exit(1)
 	}
 	os.Exit(m.Run())

@@ -125,11 +125,21 @@ func TestWinnerModelFindsTwoWinners(t *testing.T) {
 // Nine contenders race for the first place of each subject on three nodes, while
 // the stream's leader is shut down and started again, twice.
 func TestB3OneWinnerOnThreeNodesWithoutALeader(t *testing.T) {
+	t.Run("alone", func(t *testing.T) { testOneWinner(t, false) })
+	t.Run("in batches", func(t *testing.T) { testOneWinner(t, true) })
+}
+
+// testOneWinner does so with entries that go alone, or all in batches. The three
+// contenders on a node are then at three subjects, so that they share some.
+func testOneWinner(t *testing.T, batched bool) {
 	const subjects, contenders = 160, 9
 	c := cluster(t)
 	var nodes []*journal.Journal
 	for i := range 3 {
 		nodes = append(nodes, onNode(t, c, i))
+		if batched {
+			nodes[i].BatchesOf(1)
+		}
 	}
 	names := make([]string, subjects)
 	for i := range names {
@@ -150,7 +160,11 @@ func TestB3OneWinnerOnThreeNodesWithoutALeader(t *testing.T) {
 	var all sync.WaitGroup
 	for client := range contenders {
 		all.Go(func() {
-			for i, s := range names {
+			for i := range names {
+				s := names[i]
+				if batched {
+					s = names[(i+client/3)%subjects]
+				}
 				e := entry(s, 0)
 				ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 				call := time.Since(begin)
@@ -234,12 +248,20 @@ func checkStored(t *testing.T, j *journal.Journal, names []string, history []por
 
 // The same lost acknowledgements as on one server.
 func TestF3LostAckIsNoLostEntryOnThreeNodes(t *testing.T) {
+	t.Run("alone", func(t *testing.T) { testLostAck(t, false) })
+	t.Run("in batches", func(t *testing.T) { testLostAck(t, true) })
+}
+
+func testLostAck(t *testing.T, batched bool) {
 	c := cluster(t)
 	for node := range 3 { // the leader's own, and two that are routed to it
 		t.Run(strconv.Itoa(node), func(t *testing.T) {
 			t.Parallel() // each lost acknowledgement takes real time to be in doubt
 			drop := &lossy{}
 			j := onNode(t, c, node, drop.wrap)
+			if batched {
+				j.BatchesOf(1)
+			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			s, last := subject(), uint64(0)

@@ -65,9 +65,9 @@ type Options struct {
 	Core       events.Token     // who writes the genesis of a new log
 	Replicas   int              // 0 = 1
 	MaxBytes   int64            // 0 = 1 GiB; a log that allows more keeps its limit
-	SyncAlways bool             // how the server was started; only passed on in Usage
+	SyncAlways bool             // how the server was started: entries then share syncs
 	Now        func() time.Time // stamps the genesis, ages Usage
-	NewID      func() events.ID // id of the genesis
+	NewID      func() events.ID // ids of the genesis and of batches; may be called concurrently
 	Log        *slog.Logger     // nil = silent
 	Memory     bool             // tests: the stream is kept in memory
 }
@@ -82,6 +82,7 @@ type Journal struct {
 	log    *slog.Logger
 	stream string
 	usage  usage
+	group  *group // nil when entries share no syncs
 }
 
 // Open finds the log by its subjects, or begins one. A stream that is configured
@@ -107,6 +108,9 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Journal, error) {
 	s, err := j.findOrCreate(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)
+	}
+	if o.SyncAlways && s.Config.Replicas == 1 {
+		j.group = &group{least: leastBatch, abreast: abreast, commit: j.commitBatch}
 	}
 	if err := j.begin(ctx, s); err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)

@@ -11,6 +11,9 @@ import (
 	"syscall"
 )
 
+// stateLock is the lock file of a state directory.
+const stateLock = "state.lock"
+
 // InUse says that another process holds a directory: a core runs already.
 type InUse struct {
 	Dir string
@@ -97,4 +100,15 @@ func holder(f *os.File) int {
 		return 0
 	}
 	return pid
+}
+
+// Locked reports whether a process holds a state directory: it goes on for a
+// moment after a core has closed its sockets.
+func Locked(stateDir string) bool {
+	f, err := os.Open(filepath.Join(stateDir, stateLock))
+	if err != nil {
+		return false
+	}
+	defer f.Close() // and lets go of what it may have taken
+	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }

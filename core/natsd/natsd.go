@@ -106,7 +106,7 @@ func Start(o Options) (_ *Server, err error) {
 }
 
 func (s *Server) lockDirs() error {
-	dirs := []struct{ path, lock string }{{s.opts.StateDir, "state.lock"}, {s.opts.RuntimeDir, "runtime.lock"}}
+	dirs := []struct{ path, lock string }{{s.opts.StateDir, stateLock}, {s.opts.RuntimeDir, "runtime.lock"}}
 	for _, d := range dirs {
 		if err := ownDir(d.path); err != nil {
 			return err

@@ -45,13 +45,26 @@ func (h *house) asked() int {
 	return n
 }
 
-// live is what the heap and the stacks hold after a collection, bytes.
-func live() (heap, stacks uint64) {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc, m.StackInuse
+// letGo is how long the server keeps what it has cached.
+const letGo = 12 * time.Second
+
+// live is what the heap and the stacks hold at rest, bytes: after a wait, and
+// collected until that finds nothing more. By then a snapshot that was being
+// written is done and stacks have shrunk.
+func live(ctx context.Context, after time.Duration) (heap, stacks uint64) {
+	pause(ctx, after)
+	for range 20 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		settled := heap > 0 && m.HeapAlloc+m.StackInuse > (heap+stacks)/1000*999
+		heap, stacks = m.HeapAlloc, m.StackInuse
+		if settled {
+			break
+		}
+		pause(ctx, time.Second)
+	}
+	return heap, stacks
 }
 
 // nothing is a log that keeps nothing: what is measured on it is the core's own.
@@ -102,11 +115,11 @@ func perQuestion(ctx context.Context, b *bench, n int, log engine.Log) (bytes fl
 	if err := h.open(ctx, 1); err != nil {
 		return 0, 0, err
 	}
-	before, _ := live()
+	before, _ := live(ctx, 0)
 	if err := h.open(ctx, n); err != nil {
 		return 0, 0, err
 	}
-	after, _ := live()
+	after, _ := live(ctx, letGo)
 	name := "open"
 	if log == nil {
 		name = "open-server"
@@ -125,7 +138,7 @@ func perQuestion(ctx context.Context, b *bench, n int, log engine.Log) (bytes fl
 // heapConnected measures open questions whose askers hold a connection to
 // agent.sock; the askers are another process.
 func heapConnected(ctx context.Context, b *bench) ([]row, error) {
-	n := 9000 // the usual limit of descriptors is 20,000, and stays below it
+	const n = 9000 // below the smallest usual limit of descriptors, with room for the rest
 	h, err := openHouse(ctx, b, houseOptions{mode: "process", rule: askRule})
 	if err != nil {
 		return nil, err
@@ -152,7 +165,7 @@ func heapConnected(ctx context.Context, b *bench) ([]row, error) {
 	if err := h.open(ctx, 1); err != nil {
 		return nil, err
 	}
-	heap, stacks := live()
+	heap, stacks := live(ctx, 0)
 	end, err := part{role: "hold", socket: path, n: n}.ready(ctx, b)
 	if err != nil {
 		return nil, err
@@ -161,7 +174,7 @@ func heapConnected(ctx context.Context, b *bench) ([]row, error) {
 	if err := h.waitAsked(ctx, n+1); err != nil {
 		return nil, err
 	}
-	heapAfter, stacksAfter := live()
+	heapAfter, stacksAfter := live(ctx, letGo)
 	if err := b.heapProfile("connected"); err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func lost(kill time.Duration) func(context.Context, *bench) ([]row, error) {
 		kills := func() int { return 0 }
 		if kill > 0 {
 			what = "the same, a frontend killed every 2 s"
-			n *= 2
+			n = max(n, 10_000)
 			if kills, err = killing(ctx, b, front, kill); err != nil {
 				return nil, err
 			}

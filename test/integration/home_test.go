@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -117,8 +118,17 @@ func (h *home) command(stdin, program string, args ...string) *exec.Cmd {
 
 func (h *home) launch(cmd *exec.Cmd) *process {
 	h.t.Helper()
+	return h.launchTo(cmd, nil)
+}
+
+// launchTo starts a program whose stdout goes to out; nil = it is kept.
+func (h *home) launchTo(cmd *exec.Cmd, out io.Writer) *process {
+	h.t.Helper()
 	p := &process{t: h.t, cmd: cmd, ended: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = &p.stdout, &p.stderr
+	if out == nil {
+		out = &p.stdout
+	}
+	cmd.Stdout, cmd.Stderr = out, &p.stderr
 	if err := cmd.Start(); err != nil {
 		h.t.Fatal(err)
 	}

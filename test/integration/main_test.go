@@ -17,6 +17,7 @@ func TestMain(m *testing.M) {
 		"agent":    agentMain,
 		"claimer":  claimerMain,
 		"answerer": answererMain,
+		"limited":  limitedMain,
 	})
 }
 

@@ -78,7 +78,7 @@ func answererMain() {
 	var now events.ID
 	c := attachMain(func(ctx context.Context) (net.Conn, error) {
 		conn, err := dialMain(ctx)
-		return tap{conn, func() { fmt.Println("sent", now) }}, err
+		return &tap{conn, func() { fmt.Println("sent", now) }}, err
 	})
 	fmt.Println("attached")
 	in := bufio.NewScanner(os.Stdin)
@@ -98,8 +98,7 @@ func answererMain() {
 		ack, err := c.Answer(context.Background(), events.Respond{
 			Question: now, Digest: events.Digest(f[2]), Answer: events.Answer(f[3]), Human: true,
 		})
-		var refused *events.Refused
-		if errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*events.Refused](err); ok {
 			ack = events.Ack{Refused: refused}
 		} else {
 			fatal(err)
@@ -117,7 +116,7 @@ type tap struct {
 }
 
 // Write implements net.Conn.
-func (t tap) Write(b []byte) (int, error) {
+func (t *tap) Write(b []byte) (int, error) {
 	n, err := t.Conn.Write(b)
 	if err == nil && bytes.Contains(b, []byte("."+events.VerbRespond+" ")) {
 		t.sent()

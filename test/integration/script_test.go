@@ -187,7 +187,9 @@ func awaitEvent(ts *testscript.TestScript, _ bool, args []string) {
 	if within > 0 && took > within {
 		ts.Fatalf("%s came after %v, want at most %v", args[0], took, within)
 	}
-	ts.Logf("%s %s after %v", seen.Event, seen.Question, took.Round(time.Millisecond))
+	if within > 0 {
+		ts.Logf("%s after %v", seen.Event, took.Round(time.Millisecond))
+	}
 	ts.Setenv("question", string(seen.Question))
 }
 
