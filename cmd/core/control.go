@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -75,7 +76,9 @@ func stopCommand() *cobra.Command {
 		Long: "Every waiting call is refused and its question withdrawn with `shutdown`; then the core ends.\n" +
 			"(A core that gets SIGTERM ends nothing: the next one goes on with every question.)",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := control(cmd.Context(), agents.ControlStop); err != nil {
+			// A core may be gone before its reply has left: that it goes is the reply.
+			_, err := control(cmd.Context(), agents.ControlStop)
+			if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
 				return err
 			}
 			return gone(cmd.Context())

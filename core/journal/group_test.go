@@ -183,6 +183,51 @@ func TestF3LostAckOfABatch(t *testing.T) {
 	})
 }
 
+// The server shows a batch's messages to a consumer before it has synced them,
+// and answers no read until it has. Whoever follows a log that syncs, and has not
+// heard an acknowledgement, is given a message only behind such a read.
+func TestFollowAwaitsTheSync(t *testing.T) {
+	const size, batches = 50, 4
+	inBatches(t, size, func(l *log, _ *lossy) {
+		o := options()
+		o.SyncAlways = true
+		other, err := journal.Open(l.ctx, l.nc, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reads, err := l.nc.SubscribeSync("$JS.API.STREAM.MSG.GET.*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var writers sync.WaitGroup
+		l.BatchesOf(1)
+		l.append(entry(subject(), 0))
+		l.BatchesOf(size)
+		given := 0
+		for r, err := range other.Follow(l.ctx, 1) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			given++
+			synctest.Wait() // until the subscription has them too
+			if n, _, err := reads.Pending(); err != nil || n < given {
+				t.Fatalf("message %d was given after %d reads, %v", r.Seq, n, err)
+			}
+			if given == 1 {
+				writers.Go(func() {
+					for range batches {
+						l.together(strangers(size))
+					}
+				})
+			}
+			if given == 1+size*batches {
+				break
+			}
+		}
+		writers.Wait()
+	})
+}
+
 // A repeated entry is the same success, whatever else is in its batch.
 func TestRepeatedEntriesInABatch(t *testing.T) {
 	inBatches(t, 20, func(l *log, _ *lossy) {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fermata-hitl/fermata/events"
 )
 
 // How much of the stream is under way to a scan at once.
@@ -52,8 +54,9 @@ func (j *Journal) Follow(ctx context.Context, after uint64) iter.Seq2[Record, er
 }
 
 // span is what a scan has still to give: everything behind after, up to last,
-// or without an end when last is 0.
-type span struct{ after, last uint64 }
+// or without an end when last is 0. Up to sure, messages are known to be as
+// durable as acknowledged ones.
+type span struct{ after, last, sure uint64 }
 
 func (j *Journal) from(ctx context.Context, after uint64) (span, error) {
 	state, err := j.state(ctx)
@@ -65,7 +68,22 @@ func (j *Journal) from(ctx context.Context, after uint64) (span, error) {
 	case after == 0 && state.FirstSeq > 0:
 		after = state.FirstSeq - 1 // a later segment does not begin at 1
 	}
-	return span{after, state.LastSeq}, nil
+	s := span{after: after, last: state.LastSeq}
+	return s, j.await(ctx, &s, state.LastSeq)
+}
+
+// await makes sure that a message which the server shows may be acted on. It
+// shows those of a batch before it has synced them, but answers a read only
+// between batches, so one read vouches for all that was shown before it.
+func (j *Journal) await(ctx context.Context, s *span, seq uint64) error {
+	if j.group == nil || seq <= s.sure || seq <= j.usage.newest() {
+		return nil
+	}
+	if _, err := j.read(ctx, events.GenesisSubject, 1); err != nil && !errors.Is(err, errNone) {
+		return err
+	}
+	s.sure = seq
+	return nil
 }
 
 // deliver gives the span to yield, with a new consumer whenever one breaks off.
@@ -121,6 +139,9 @@ func (j *Journal) consume(ctx context.Context, s *span, yield func(Record, error
 			return fmt.Errorf("delivery %d went missing", n)
 		case r.Seq != s.after+1:
 			return fmt.Errorf("%w: %d follows %d", ErrMissing, r.Seq, s.after)
+		}
+		if err := j.await(ctx, s, r.Seq); err != nil {
+			return err
 		}
 		s.after = r.Seq
 		if !yield(r, nil) || s.after == s.last {

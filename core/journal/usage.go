@@ -41,6 +41,13 @@ func (u *usage) wrote(seq uint64, e Entry) {
 	u.last = max(u.last, seq)
 }
 
+// newest is the highest sequence that was acknowledged to this journal.
+func (u *usage) newest() uint64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.last
+}
+
 func (u *usage) estimate() Usage {
 	e := u.said
 	e.Bytes += u.bytes

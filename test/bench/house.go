@@ -85,7 +85,12 @@ func openHouse(ctx context.Context, b *bench, o houseOptions) (_ *house, err err
 			return nil, err
 		}
 	}
+	nobody := events.NobodyReject
+	if !o.answers {
+		nobody = events.NobodyWait // a busy machine must not end what is being measured
+	}
 	h.eng = engine.New(engine.Options{
+		WhenNobody: nobody,
 		Log: counted{log, &h.appends}, Core: events.CoreToken("bench"), Epoch: newID(), Owner: "uid:1",
 		Rules: hooks.NewStore(hooks.StoreOptions{GlobalDir: filepath.Join(o.dir, "c")}),
 		Run: func(context.Context, hooks.Hook, hooks.Input) hooks.Result {
