@@ -183,7 +183,7 @@ func (e *Engine) appendFailed(err error) error {
 		return ErrStopped
 	}
 	e.o.Logger.Error("the log did not take a decision", "error", err)
-	return refuse(events.RejectLogUnavailable, "the log did not take it; nothing was decided: "+err.Error())
+	return refuse(events.RejectLogUnavailable, "the log did not take it; nothing was decided. If the disk is full, make room and start the core again. "+err.Error())
 }
 
 // freshen reads the operation from the log again when an append left its state
