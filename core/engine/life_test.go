@@ -310,3 +310,100 @@ func TestFullDisk(t *testing.T) {
 		broken.full = false
 	})
 }
+
+// deaf is the real log whose acknowledgements tests can keep back: the message
+// is in it and nobody heard so.
+type deaf struct {
+	engine.Log
+	lost bool
+}
+
+func (d *deaf) Append(ctx context.Context, e journal.Entry) (uint64, error) {
+	seq, err := d.Log.Append(ctx, e)
+	if d.lost && err == nil {
+		return 0, journal.ErrUnavailable
+	}
+	return seq, err
+}
+
+func TestUnheardAck(t *testing.T) {
+	start := func(t *testing.T, o engine.Options, names ...string) (*rig, *deaf) {
+		r := newRig(t, names...)
+		r.kill()
+		log := &deaf{}
+		r.o, r.wrap = o, func(l engine.Log) engine.Log { log.Log = l; return log }
+		r.start()
+		return r, log
+	}
+	for name, want := range map[string]struct {
+		hooks  []string
+		answer events.Answer
+		code   events.Code
+		runs   string
+	}{
+		"a no":                      {[]string{"h1"}, events.AnswerCancel, events.CodeDeclined, "h1"},
+		"a yes that commits":        {[]string{"h1"}, events.AnswerContinue, events.CodeChecked, "h1"},
+		"a yes that starts a hook":  {[]string{"h1", "h2"}, events.AnswerContinue, events.CodeChecked, "h1 h2 h2"},
+		"a yes that asks once more": {[]string{"h1", "ask"}, events.AnswerContinue, events.CodeDeclined, "h1 ask ask"},
+	} {
+		bubble(t, name+" whose ack nobody heard: given again, it goes on where the log stands", func(t *testing.T) {
+			r, log := start(t, engine.Options{}, want.hooks...)
+			r.hook["h1"], r.hook["ask"] = asks, asks
+			s := r.attach("uid:1")
+			keep(t, s)
+			c := r.propose(`{}`)
+			q := s.question()
+			log.lost = true
+			if a := s.answer(q, want.answer); a.Refused == nil || a.Refused.Code != events.RejectLogUnavailable {
+				t.Fatal(toJSON(a))
+			}
+			pass(time.Second)
+			log.lost = false
+			if a := s.answer(q, want.answer); a.Refused != nil {
+				t.Fatal(toJSON(a))
+			}
+			if want.code == events.CodeDeclined && want.answer == events.AnswerContinue {
+				s.answer(s.question(), events.AnswerCancel)
+			}
+			v := c.verdict()
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if runs := strings.Join(r.runs, " "); v.Code != want.code || runs != want.runs {
+				t.Errorf("%s, hooks ran: %s", toJSON(v), runs)
+			}
+			if r.seen[q.ID] != 1 {
+				t.Errorf("shown %d times", r.seen[q.ID])
+			}
+		})
+	}
+	bubble(t, "a time limit whose ack nobody heard: the asker hears it at the next try", func(t *testing.T) {
+		r, log := start(t, engine.Options{Timeout: 10 * time.Second}, "h1")
+		r.hook["h1"] = asks
+		s := r.attach("uid:1")
+		keep(t, s)
+		c := r.propose(`{}`)
+		q := s.question()
+		log.lost = true
+		pass(11 * time.Second)
+		log.lost = false
+		if v := c.verdict(); v.Code != events.CodeTimedOut {
+			t.Error(toJSON(v))
+		}
+		if r.eng.Sessions(events.DoorAll)[0].Open != 0 {
+			t.Error("the question still counts as open")
+		}
+		_ = q
+	})
+	bubble(t, "a proposal whose ack nobody heard: the same call again goes on with it", func(t *testing.T) {
+		r, log := start(t, engine.Options{}, "h1")
+		p := r.proposal(`{}`)
+		log.lost = true
+		if err := r.eng.Propose(t.Context(), p); err == nil {
+			t.Fatal("proposed")
+		}
+		log.lost = false
+		if v := r.send(p).verdict(); !v.Allow {
+			t.Error(toJSON(v))
+		}
+	})
+}

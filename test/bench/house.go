@@ -91,7 +91,7 @@ func openHouse(ctx context.Context, b *bench, o houseOptions) (_ *house, err err
 	}
 	h.eng = engine.New(engine.Options{
 		WhenNobody: nobody,
-		Log: counted{log, &h.appends}, Core: events.CoreToken("bench"), Epoch: newID(), Owner: "uid:1",
+		Log:        counted{log, &h.appends}, Core: events.CoreToken("bench"), Epoch: newID(), Owner: "uid:1",
 		Rules: hooks.NewStore(hooks.StoreOptions{GlobalDir: filepath.Join(o.dir, "c")}),
 		Run: func(context.Context, hooks.Hook, hooks.Input) hooks.Result {
 			return hooks.Result{Effect: events.EffectAsk, Outcome: events.RunOK, Reason: "look"}
