@@ -40,7 +40,7 @@ func endOf(a events.Answer) events.EndReason {
 // once too often, says nothing that anybody needs.
 func present(s State, c Present) (Decision, error) {
 	if s.isUnknown(c.Question) {
-		return Decision{}, s.closed(c.Question)
+		return Decision{}, s.Closed(c.Question)
 	}
 	if !s.isOpen(c.Question) || s.Outsiders >= MaxPresented {
 		return Decision{}, nil
@@ -51,10 +51,10 @@ func present(s State, c Present) (Decision, error) {
 }
 
 func takeClaim(s State, c TakeClaim) (Decision, error) {
-	if r := s.closed(c.Question); r != nil {
+	if r := s.Closed(c.Question); r != nil {
 		return Decision{}, r
 	}
-	held := s.Question.Claim
+	held := s.Question.Claim()
 	switch {
 	case held.heldBy(c.Frontend, c.Principal):
 		return Decision{}, nil
@@ -75,8 +75,8 @@ func takeClaim(s State, c TakeClaim) (Decision, error) {
 // same principal.
 func (d *draft) claim(c TakeClaim) {
 	q := d.s.Question
-	if q.Claim.Seq != 0 {
-		d.add(events.Released{Gate: q.Gate, ID: q.ID, Frontend: q.Claim.Frontend, Reason: events.ReleasedTakenOver})
+	if q.Claim().Seq != 0 {
+		d.add(events.Released{Gate: q.Gate, ID: q.ID, Frontend: q.Claim().Frontend, Reason: events.ReleasedTakenOver})
 	}
 	d.add(events.Claimed{
 		Gate: q.Gate, ID: q.ID, Frontend: c.Frontend, Kind: c.Kind, Name: c.Name, Principal: c.Principal,
@@ -87,9 +87,9 @@ func (d *draft) claim(c TakeClaim) {
 // late release cannot take the claim of a successor.
 func release(s State, c Release) (Decision, error) {
 	if s.isUnknown(c.Question) {
-		return Decision{}, s.closed(c.Question)
+		return Decision{}, s.Closed(c.Question)
 	}
-	if !s.isOpen(c.Question) || s.Question.Claim.Seq == 0 || s.Question.Claim.Frontend != c.Frontend {
+	if !s.isOpen(c.Question) || s.Question.Claim().Seq == 0 || s.Question.Claim().Frontend != c.Frontend {
 		return Decision{}, nil
 	}
 	return Decision{Events: []events.Event{events.Released{
@@ -107,8 +107,8 @@ func answer(s State, c Answer) (Decision, error) {
 		return rejected(s, c, r), r
 	}
 	d := draft{s: s}
-	token := s.Question.Claim.Seq
-	if !s.Question.Claim.heldBy(c.Frontend, c.Principal) {
+	token := s.Question.Claim().Seq
+	if !s.Question.Claim().heldBy(c.Frontend, c.Principal) {
 		d.claim(TakeClaim{Frontend: c.Frontend, Kind: c.Kind, Name: c.Name, Principal: c.Principal})
 		token = 0
 	}
@@ -126,17 +126,17 @@ func answer(s State, c Answer) (Decision, error) {
 
 // judge says why an answer cannot be accepted, nil when it can.
 func judge(s State, c Answer) *events.Refused {
-	if r := s.closed(c.Question); r != nil {
+	if r := s.Closed(c.Question); r != nil {
 		return r
 	}
-	held := s.Question.Claim
+	held := s.Question.Claim()
 	mine := held.heldBy(c.Frontend, c.Principal)
 	switch {
 	case c.Claim != 0 && (!mine || c.Claim != held.Seq):
 		return notClaimer(held)
 	case c.Claim == 0 && held.Seq != 0 && held.Principal != c.Principal:
 		return notClaimer(held)
-	case c.Digest != s.Question.Version.Digest:
+	case c.Digest != s.Current().Digest:
 		return &events.Refused{Code: events.RejectStaleVersion, Hint: "the question is about other arguments than those that were shown; show it again"}
 	case !c.Human:
 		return &events.Refused{Code: events.RejectNotAllowed, Hint: "only a person may answer; set human when one did"}
@@ -230,8 +230,8 @@ func (s *State) settled(question events.ID) *Settled {
 	return nil
 }
 
-// closed says why a question takes no answer any more, nil when it is open.
-func (s *State) closed(question events.ID) *events.Refused {
+// Closed says why a question takes no answer any more, nil when it is open.
+func (s *State) Closed(question events.ID) *events.Refused {
 	if s.isOpen(question) {
 		return nil
 	}

@@ -44,13 +44,13 @@ func TestClaimAndAnswer(t *testing.T) {
 		if diff := cmp.Diff(error(want), err); diff != "" {
 			t.Error(diff)
 		}
-		if st.s.Question.Claim.Seq != st.seq {
-			t.Errorf("fencing token %d, want the sequence %d of the claim's message", st.s.Question.Claim.Seq, st.seq)
+		if st.s.Question.Claim().Seq != st.seq {
+			t.Errorf("fencing token %d, want the sequence %d of the claim's message", st.s.Question.Claim().Seq, st.seq)
 		}
 	})
 	t.Run("F13 the same person on a second screen takes over", func(t *testing.T) {
 		st := asked(t).must(TakeClaim{Question: q1, Frontend: tui, Principal: ana})
-		old := st.s.Question.Claim.Seq
+		old := st.s.Question.Claim().Seq
 		st.want("Released,Claimed", TakeClaim{Question: q1, Frontend: web, Principal: ana})
 		if r := last[events.Released](st); r.Frontend != tui || r.Reason != events.ReleasedTakenOver {
 			t.Errorf("%+v", r)
@@ -62,7 +62,7 @@ func TestClaimAndAnswer(t *testing.T) {
 	})
 	t.Run("F2 a claim that ended frees the question", func(t *testing.T) {
 		st := asked(t).must(TakeClaim{Question: q1, Frontend: tui, Principal: ana})
-		token := st.s.Question.Claim.Seq
+		token := st.s.Question.Claim().Seq
 		st.want("", Release{Question: q1, Frontend: web, Reason: events.ReleasedBack})
 		st.want("Released", Release{Question: q1, Frontend: tui, Reason: events.ReleasedLapsed})
 		stale := yes(st.s, all)
@@ -72,7 +72,7 @@ func TestClaimAndAnswer(t *testing.T) {
 	})
 	t.Run("B4 only for the open question, from the claimer, for the version shown", func(t *testing.T) {
 		st := asked(t).must(TakeClaim{Question: q1, Frontend: tui, Principal: ana})
-		token := st.s.Question.Claim.Seq
+		token := st.s.Question.Claim().Seq
 		good := yes(st.s, all)
 		good.Claim = token
 		for _, c := range []struct {

@@ -131,7 +131,7 @@ func Apply(s State, m events.Message) State {
 		s.ID, s.Project, s.Session = m.Operation, m.Project, m.Session
 		s.Turn, s.Traceparent, s.ProposedAt = m.Turn, m.Traceparent, m.At
 	}
-	s.Seq, s.Hash, s.At = m.Seq, m.Hash, m.At
+	s.Seq, s.Hash, s.At = m.Seq, sumOf(m.Hash), m.At
 	for _, b := range m.Bodies {
 		s.keepBody(b.Key, b.Data)
 	}
@@ -184,7 +184,7 @@ func Pending(s State) []Effect {
 		}
 		return effects
 	case PhaseCommitted, PhaseEnded:
-		if v, ok := VerdictOf(s); ok && !s.Delivered && s.Outcome == "" {
+		if v, ok := VerdictOf(s); ok && !s.Delivered && s.Close().Outcome == "" {
 			return []Effect{Deliver{v}}
 		}
 	}
@@ -223,11 +223,11 @@ func receipt(s State) (Decision, error) {
 // operation was given up for lost is evidence all the same and is kept; that
 // nothing is known of it would add nothing then.
 func finish(s State, c Finish) (Decision, error) {
-	if s.Committed.Digest == "" {
+	if s.Close().Committed.Digest == "" {
 		return Decision{}, &events.Refused{Code: events.RejectNotAllowed, Hint: "the operation was never committed and must not have run"}
 	}
 	late := s.Phase == PhaseEnded
-	if s.Outcome != "" || late && c.Outcome == events.OutcomeUnknown {
+	if s.Close().Outcome != "" || late && c.Outcome == events.OutcomeUnknown {
 		return Decision{}, nil
 	}
 	return Decision{Events: []events.Event{events.OperationFinished{Outcome: c.Outcome, Ran: c.Ran}}}, nil

@@ -25,7 +25,10 @@ func (s *State) evolve(e events.Event) {
 		e.Kind = word(e.Kind, events.KindToolCall, events.KindUserPrompt, events.KindInjection, events.KindRetryNote)
 		e.Agent = word(e.Agent, events.Agents()...)
 		e.Tool.Kind = word(e.Tool.Kind, events.ToolKinds()...)
-		s.Proposed = e
+		s.Proposed = Proposed{
+			Kind: e.Kind, Agent: e.Agent, Path: e.Path, Tool: e.Tool, Cwd: e.Cwd, Profile: e.Profile,
+			Secret: sumOf(e.Secret), AgentDeadline: e.AgentDeadline,
+		}
 		s.Config = e.Config
 		s.Versions = appended(s.Versions, e.Version)
 		s.Yes, s.YesHook = -1, -1
@@ -42,15 +45,22 @@ func (s *State) evolve(e events.Event) {
 		s.Attempt, s.Config, s.Cursor = e.Attempt, e.Config, 0
 	case events.OperationChecked: // the commit beside it says the same
 	case events.OperationCommitted:
-		s.Phase, s.Committed = PhaseCommitted, e.Version
+		s.Phase = PhaseCommitted
+		s.closing().Committed = e.Version
 	case events.OperationDelivered:
 		s.Delivered = true
 	case events.OperationRefused:
-		s.Phase, s.Code, s.CodeRun = PhaseEnded, e.Code, e.Run
+		s.Phase = PhaseEnded
+		c := s.closing()
+		c.Code, c.CodeRun = e.Code, e.Run
 	case events.OperationAborted:
-		s.Phase, s.Code, s.EndReason = PhaseEnded, events.CodeEnded, e.Reason
+		s.Phase = PhaseEnded
+		c := s.closing()
+		c.Code, c.EndReason = events.CodeEnded, e.Reason
 	case events.OperationFinished:
-		s.Phase, s.Outcome, s.Ran = PhaseEnded, e.Outcome, e.Ran
+		s.Phase = PhaseEnded
+		c := s.closing()
+		c.Outcome, c.Ran = e.Outcome, e.Ran
 	case events.Request:
 		s.request(e)
 	case events.Presented:
@@ -59,20 +69,20 @@ func (s *State) evolve(e events.Event) {
 		s.Outsiders++
 		if s.isOpen(e.ID) {
 			s.Question.Claims++
-			s.Question.Claim = Claim{
+			s.Question.Holder = &Claim{
 				Frontend: e.Frontend, Kind: e.Kind, Name: e.Name, Principal: e.Principal, Since: s.At, Seq: s.Seq,
 			}
 		}
 	case events.Released:
 		s.Outsiders++
-		if s.isOpen(e.ID) && s.Question.Claim.Frontend == e.Frontend {
-			s.Question.Claim = Claim{}
+		if s.isOpen(e.ID) && s.Question.Claim().Frontend == e.Frontend {
+			s.Question.Holder = nil
 		}
 	case events.Response:
 		s.respond(e)
 	case events.Withdrawn:
 		s.settle(Settled{ID: e.ID, Result: e.Result, Reason: e.Reason})
-		s.EndReason = e.Reason
+		s.closing().EndReason = e.Reason
 	case events.AnswerRejected:
 		s.Outsiders++
 		if e.ID == s.Question.ID {
@@ -83,31 +93,28 @@ func (s *State) evolve(e events.Event) {
 	}
 }
 
-// request opens the question. What the state already holds under the
-// same value is shared, not kept twice: 100,000 questions may be open.
+// request opens the question. Of the event only what the state does not hold
+// already is kept: 100,000 questions may be open.
 func (s *State) request(e events.Request) {
-	if e.Run == s.Run.Run && e.Hook == s.Run.Hook {
-		e.Run, e.Hook = s.Run.Run, s.Run.Hook
-	}
-	if e.Version == s.Current() {
-		e.Version = s.Current()
-	}
-	e.DeadlineFrom = word(e.DeadlineFrom, "hook", "config", "agent")
-	e.WhenNobody = word(e.WhenNobody, events.NobodyReject, events.NobodyWait)
 	s.Phase = PhaseAsking
-	s.Question = Question{Request: e, AskedAt: s.At, AskedSeq: s.Seq, Open: true}
+	s.Question = Question{
+		Gate: e.Gate, ID: e.ID, Changed: e.Changed, Deadline: e.Deadline,
+		DeadlineFrom: word(e.DeadlineFrom, "hook", "config", "agent"),
+		WhenNobody:   word(e.WhenNobody, events.NobodyReject, events.NobodyWait),
+		AskedAt:      s.At, Open: true,
+	}
 }
 
 func (s *State) respond(e events.Response) {
 	end := endOf(e.Answer)
 	if end == events.EndContinue {
 		s.Phase = PhaseHook
-		s.Yes = s.Question.Version.N
-		if i := s.Question.Hook.Index; s.YesHook < 0 || i < s.YesHook {
+		s.Yes = s.Current().N
+		if i := s.Run.Hook.Index; s.YesHook < 0 || i < s.YesHook {
 			s.YesHook = i
 		}
 	} else {
-		s.EndReason = end
+		s.closing().EndReason = end
 	}
 	s.settle(Settled{
 		ID: e.ID, Result: events.ResultAnswered, Reason: end, Answer: e.Answer, Digest: e.Digest,
@@ -119,7 +126,7 @@ func (s *State) settle(end Settled) {
 	end.At, end.Seq = s.At, s.Seq
 	s.Settled = appended(s.Settled, end)
 	if s.Question.ID == end.ID {
-		s.Question.Open, s.Question.Claim = false, Claim{}
+		s.Question.Open, s.Question.Holder = false, nil
 	}
 }
 
@@ -136,7 +143,7 @@ func rejections(before, count int) int {
 // reader of the log, not for a decision.
 func (s *State) keepBody(key string, data []byte) {
 	if !strings.HasPrefix(key, events.StderrBody("")) {
-		s.Bodies = appended(s.Bodies, events.Body{Key: key, Data: data})
+		s.Bodies = appended(s.Bodies, Body{Key: key, Data: data})
 	}
 }
 

@@ -150,7 +150,7 @@ func (m *machine) answer(t *rapid.T) Command {
 	s := m.st.s
 	a := Answer{
 		Question: m.question(t), Frontend: genFrontend.Draw(t, "frontend"), Principal: genPrincipal.Draw(t, "principal"),
-		Digest: s.Question.Version.Digest, Answer: genAnswer.Draw(t, "answer"), Human: !rarely(t, "robot"),
+		Digest: s.Current().Digest, Answer: genAnswer.Draw(t, "answer"), Human: !rarely(t, "robot"),
 		Text: rapid.SampledFrom([]string{"", "use the mirror"}).Draw(t, "text"), Repeats: s.Question.Rejected, Next: m.next(s.Args()),
 	}
 	switch rapid.IntRange(0, 9).Draw(t, "how") {
@@ -159,7 +159,7 @@ func (m *machine) answer(t *rapid.T) Command {
 	case 1:
 		a.Claim = 1
 	case 2, 3, 4, 5:
-		a.Claim, a.Frontend = s.Question.Claim.Seq, s.Question.Claim.Frontend
+		a.Claim, a.Frontend = s.Question.Claim().Seq, s.Question.Claim().Frontend
 	}
 	return a
 }
@@ -173,11 +173,11 @@ func (m *machine) forward(t *rapid.T) Command {
 		return m.propose(t)
 	case s.Phase == PhaseHook:
 		return m.hookDone(t)
-	case s.Phase == PhaseAsking && s.Question.Claim.Seq == 0:
+	case s.Phase == PhaseAsking && s.Question.Claim().Seq == 0:
 		return yes(s, m.next(s.Args()))
 	case s.Phase == PhaseAsking:
 		a := yes(s, m.next(s.Args()))
-		a.Frontend, a.Principal, a.Claim = s.Question.Claim.Frontend, s.Question.Claim.Principal, s.Question.Claim.Seq
+		a.Frontend, a.Principal, a.Claim = s.Question.Claim().Frontend, s.Question.Claim().Principal, s.Question.Claim().Seq
 		return a
 	case s.Phase == PhaseCommitted && !s.Delivered:
 		return Receipt{}

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 
 	"github.com/fermata-hitl/fermata/events"
@@ -27,7 +29,7 @@ type State struct {
 	RunOpen     bool  // Run has started and not ended; may outlive the operation's end
 	Delivered   bool  // the asker has confirmed that it has the verdict
 	Outsiders   int32 // events that frontends caused and that ended nothing, bounded
-	Proposed    events.OperationProposed
+	Proposed    Proposed
 	ID          events.ID
 	Project     events.Token
 	Session     events.Token
@@ -37,7 +39,7 @@ type State struct {
 
 	Config   events.Digest      // the configuration that holds now
 	Versions []events.Version   // every version, in order; the last is current
-	Bodies   []events.Body      // without salts and without stderr; see Body
+	Bodies   []Body             // without stderr; see Body
 	Run      events.HookStarted // the open run, or the last one
 	Cursor   int                // index of the next hook to consider
 	Attempt  int                // rechecks so far, 0–3
@@ -47,27 +49,64 @@ type State struct {
 	Question Question // the open question, or the last one
 	Settled  []Settled
 
+	Closing *Closing // nil before a commit or an end; see Close
+
+	Seq  uint64        // stream sequence of the last message
+	Hash Sum           // hash of the last message
+	At   events.Micros // time of the last message
+}
+
+// Proposed is what was proposed; its arguments are version 0.
+type Proposed struct {
+	Kind          events.Kind
+	Agent         events.Agent
+	Path          string
+	Tool          events.Tool
+	Cwd           string
+	Profile       string
+	Secret        Sum // of the asker's secret
+	AgentDeadline events.Micros
+}
+
+// Body is content that a message carried.
+type Body struct {
+	Key  string
+	Data []byte
+}
+
+// Closing is how an operation came to its commit and to its end.
+type Closing struct {
 	Committed events.Version
 	Code      events.Code      // why it was refused; ended when it was aborted
 	CodeRun   events.ID        // the run that refused it
 	EndReason events.EndReason // why it was aborted, or how the question that ended it ended
 	Outcome   events.Outcome
 	Ran       events.Digest
-
-	Seq  uint64        // stream sequence of the last message
-	Hash events.Digest // hash of the last message
-	At   events.Micros // time of the last message
 }
 
-// Question is the open question of an operation.
+// Question is the open question of an operation. It is asked by the run State.Run
+// about the current version, in attempt State.Attempt, and what changed did so
+// since version State.Yes.
 type Question struct {
-	events.Request
-	AskedAt  events.Micros
-	AskedSeq uint64
-	Open     bool
-	Claims   int32 // claims granted so far, bounded
-	Claim    Claim
-	Rejected int // answers rejected so far, as far as they are logged
+	Gate         events.Gate
+	ID           events.ID
+	Changed      []string
+	Deadline     events.Micros
+	DeadlineFrom string
+	WhenNobody   events.WhenNobody
+	AskedAt      events.Micros
+	Open         bool
+	Claims       int32  // claims granted so far, bounded
+	Holder       *Claim // nil = nobody; see Claim
+	Rejected     int    // answers rejected so far, as far as they are logged
+}
+
+// Claim is who may answer, the zero Claim if nobody has it.
+func (q *Question) Claim() Claim {
+	if q.Holder == nil {
+		return Claim{}
+	}
+	return *q.Holder
 }
 
 // Claim is the right to answer the open question; Seq 0 means that nobody has
@@ -95,6 +134,21 @@ type Settled struct {
 	Seq      uint64
 }
 
+// Close is how the operation ended, as far as it has.
+func (s *State) Close() Closing {
+	if s.Closing == nil {
+		return Closing{}
+	}
+	return *s.Closing
+}
+
+// closing is a Closing to write to, which no other State shares.
+func (s *State) closing() *Closing {
+	c := s.Close()
+	s.Closing = &c
+	return s.Closing
+}
+
 // Current is the newest version.
 func (s *State) Current() events.Version {
 	if len(s.Versions) == 0 {
@@ -115,3 +169,23 @@ func (s *State) Body(key string) []byte {
 
 // Args returns the canonical arguments of the current version.
 func (s *State) Args() []byte { return s.Body(events.ArgsBody(s.Current().N)) }
+
+// Sum is a SHA-256 as memory keeps it; the zero Sum is none.
+type Sum [sha256.Size]byte
+
+// sumOf reads a digest; what is no digest is the zero Sum, which is nobody's.
+func sumOf(d events.Digest) Sum {
+	var s Sum
+	if b, err := hex.DecodeString(string(d)); err == nil && len(b) == len(s) {
+		copy(s[:], b)
+	}
+	return s
+}
+
+// Digest is the sum as it is written, "" for the zero Sum.
+func (s Sum) Digest() events.Digest {
+	if s == (Sum{}) {
+		return ""
+	}
+	return events.Digest(hex.EncodeToString(s[:]))
+}

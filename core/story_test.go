@@ -71,7 +71,7 @@ func modifyDone(r events.ID, args string, n Next) HookDone {
 func yes(s State, n Next) Answer {
 	return Answer{
 		Question: s.Question.ID, Frontend: tui, Kind: events.FrontendTUI, Principal: ana,
-		Digest: s.Question.Version.Digest, Answer: events.AnswerContinue, Human: true, Next: n,
+		Digest: s.Current().Digest, Answer: events.AnswerContinue, Human: true, Next: n,
 	}
 }
 
@@ -144,7 +144,7 @@ func (st *story) write(d Decision) {
 	m := events.Message{
 		ID: events.ID(fmt.Sprintf("01k0000000000000000000%04d", st.seq)), Project: "project", Session: "session", Operation: op, Turn: "turn 1",
 		At: events.Micros(st.seq * 1000), Principal: "core", Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-		Prev: st.s.Hash, Events: d.Events,
+		Prev: st.s.Hash.Digest(), Events: d.Events,
 	}
 	for _, b := range d.Bodies {
 		b.Salt = make([]byte, events.SaltSize)

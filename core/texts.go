@@ -92,6 +92,7 @@ type refusalText struct{ why, again, human string }
 const (
 	againIfAsked    = "Do not call it again unless the user asks for it."
 	againAfterUser  = "Ask the user before you call it again; the same call now could wait in vain once more."
+	againUnasked    = "Calling it again now would be refused again; go on without it, or tell the user, who is asked when fermata is open."
 	againInVain     = "Calling it again now would be refused again; go on without it or tell the user."
 	againSame       = "Calling it again in the same way would end the same way; tell the user that the arguments kept changing."
 	againMayHelp    = "Trying again may help: a new call is checked anew."
@@ -106,7 +107,7 @@ const (
 var texts = map[events.Code]refusalText{
 	events.CodeDeclined:          {"The user was asked and said no", againIfAsked, "the answer was no"},
 	events.CodeTimedOut:          {"The user was asked and did not answer in time", againAfterUser, "nobody answered in time"},
-	events.CodeUnavailable:       {"A rule wants the user to be asked, and nobody could be asked", againInVain, "nobody could be asked"},
+	events.CodeUnavailable:       {"A rule wants the user to be asked, and nobody could be asked", againUnasked, "nobody could be asked; open fermata to be asked"},
 	events.CodeBlocked:           {"A rule of the user refuses it", againInVain, "a rule refuses it"},
 	events.CodeRecheckLimit:      {"Its arguments kept changing: checks rewrote them again and again after they had been agreed to", againSame, "its arguments kept changing after they had been agreed to"},
 	events.CodeRecheckCycle:      {"Its arguments kept changing: after they had been agreed to, checks turned them back into an earlier version", againSame, "its arguments kept changing back and forth after they had been agreed to"},
@@ -117,11 +118,11 @@ var texts = map[events.Code]refusalText{
 	events.CodeHookBadVerdict:    {"It could not be checked: a check gave an answer that cannot be understood", againMended, "a check gave an answer that cannot be understood"},
 	events.CodeHooksConfigInvalid: {
 		"It could not be checked: the user's hooks file is broken", againMended,
-		"the hooks file is broken (see: fermata hooks check)",
+		"the hooks file is broken",
 	},
 	events.CodeNotTrusted: {
 		"It could not be checked: the project's hooks have changed and the user has not agreed to them yet", againMended,
-		"the project's hooks have changed and are not trusted yet (see: fermata hooks trust)",
+		"the project's hooks have changed and are not trusted yet",
 	},
 	events.CodeNoCanonicalForm: {"It could not be checked: its arguments can be read in more than one way", againWellFormed, "its arguments can be read in more than one way"},
 	events.CodeTooLarge:        {"It could not be checked: its arguments are too large", againSmaller, "its arguments are too large"},

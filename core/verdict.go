@@ -7,42 +7,44 @@ import "github.com/fermata-hitl/fermata/events"
 // is an allow, and only with the very bytes that were checked. An asker that
 // comes again after its receipt hears that the right has been handed out.
 func VerdictOf(s State) (Verdict, bool) {
+	end := s.Close()
 	switch {
 	case s.Phase != PhaseCommitted && s.Phase != PhaseEnded:
 		return Verdict{}, false
-	case s.Code != "":
-		return refusal(s, s.Code), true
-	case s.Delivered || s.Outcome != "":
+	case end.Code != "":
+		return refusal(s, end.Code), true
+	case s.Delivered || end.Outcome != "":
 		v := refusal(s, events.CodeEnded)
 		v.Message, v.Human = takenText, takenHuman
 		return v, true
 	}
-	args := s.Body(events.ArgsBody(s.Committed.N))
-	if args == nil || events.DigestOf(args) != s.Committed.Digest {
+	args := s.Body(events.ArgsBody(end.Committed.N))
+	if args == nil || events.DigestOf(args) != end.Committed.Digest {
 		return refusal(s, events.CodeChangedAfterCheck), true
 	}
 	return Verdict{
-		Operation: s.ID, Allow: true, Code: events.CodeChecked, Version: s.Committed, Args: args,
-		Changed: s.Committed.Digest != s.Proposed.Version.Digest,
+		Operation: s.ID, Allow: true, Code: events.CodeChecked, Version: end.Committed, Args: args,
+		Changed: end.Committed.Digest != s.Versions[0].Digest,
 	}, true
 }
 
 func refusal(s State, code events.Code) Verdict {
+	end := s.Close()
 	r := Refusal{
-		Code: code, EndReason: s.EndReason, Kind: s.Proposed.Kind, Tool: s.Proposed.Tool.Name,
-		Reason: string(s.Body(events.ReasonBody(s.CodeRun))),
+		Code: code, EndReason: end.EndReason, Kind: s.Proposed.Kind, Tool: s.Proposed.Tool.Name,
+		Reason: string(s.Body(events.ReasonBody(end.CodeRun))),
 	}
 	switch {
-	case s.CodeRun != "" && s.CodeRun == s.Run.Run:
+	case end.CodeRun != "" && end.CodeRun == s.Run.Run:
 		r.Hook = s.Run.Hook
 	case code == events.CodeDeclined:
-		r.Hook = s.Question.Hook
+		r.Hook = s.Run.Hook
 		r.Words = string(s.Body(events.TextBody(s.Question.ID)))
 	case code == events.CodeTimedOut, code == events.CodeUnavailable:
-		r.Hook = s.Question.Hook
+		r.Hook = s.Run.Hook
 	}
 	return Verdict{
-		Operation: s.ID, Code: code, EndReason: s.EndReason, Version: s.Current(),
+		Operation: s.ID, Code: code, EndReason: end.EndReason, Version: s.Current(),
 		Message: ModelText(r), Human: HumanText(r),
 	}
 }
@@ -50,6 +52,7 @@ func refusal(s State, code events.Code) Verdict {
 // FaultVerdict is what the asker hears when the end of its operation could not
 // be written: what is not in the log does not run.
 func FaultVerdict(s State, code events.Code) Verdict {
-	s.Code, s.CodeRun = code, ""
+	end := s.closing()
+	end.Code, end.CodeRun = code, ""
 	return refusal(s, code)
 }

@@ -13,10 +13,10 @@ import (
 // Encode writes a wire value as msgpack: a map with named keys. The same value
 // always gives the same bytes.
 func Encode(v any) ([]byte, error) {
-	var buf bytes.Buffer
+	buf := bytes.NewBuffer(make([]byte, 0, 512)) // most values fit; growing costs more than all else here
 	enc := msgpack.GetEncoder()
 	defer msgpack.PutEncoder(enc)
-	enc.Reset(&buf)
+	enc.Reset(buf)
 	enc.SetCustomStructTag("json")
 	enc.UseCompactInts(true)
 	enc.SetSortMapKeys(true)

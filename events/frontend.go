@@ -63,13 +63,17 @@ type Hello struct {
 }
 
 // HelloReply tells the lease and the sessions in scope. Epoch changes with
-// each start of the core.
+// each start of the core. Alone says that no other core answers here, so that
+// nobody needs to wait for more replies, of this verb or another. Principal is
+// who the frontend is to the core: the name that its answers are recorded under.
 type HelloReply struct {
-	Core     Token         `json:"core"`
-	Epoch    ID            `json:"epoch"`
-	LeaseMS  int64         `json:"lease_ms"`
-	Sessions []SessionHead `json:"sessions,omitempty"`
-	Refused  *Refused      `json:"refused,omitempty"`
+	Core      Token         `json:"core"`
+	Epoch     ID            `json:"epoch"`
+	LeaseMS   int64         `json:"lease_ms"`
+	Alone     bool          `json:"alone,omitempty"`
+	Principal string        `json:"principal,omitempty"`
+	Sessions  []SessionHead `json:"sessions,omitempty"`
+	Refused   *Refused      `json:"refused,omitempty"`
 }
 
 // SessionHead is one session in a list. Native is cut where it is longer than

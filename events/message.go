@@ -139,30 +139,53 @@ func DecodeMessage(b []byte) (Message, error) {
 	if err := Decode(b, &w); err != nil {
 		return Message{}, err
 	}
-	var env wireEnvelope
-	if err := Decode(w.Envelope, &env); err != nil {
+	m, commits, err := openEnvelope(w.Envelope)
+	if err != nil {
 		return Message{}, err
 	}
+	m.Bodies = w.Bodies
+	return m, checkBodies(w.Bodies, commits)
+}
+
+// DecodeEnvelope reads a stored message as [DecodeMessage] does, but without its
+// bodies, which it neither copies nor checks: for who needs to know what
+// happened and not what was said.
+func DecodeEnvelope(b []byte) (Message, error) {
+	var w struct {
+		Envelope []byte `json:"e"`
+	}
+	if err := Decode(b, &w); err != nil {
+		return Message{}, err
+	}
+	m, _, err := openEnvelope(w.Envelope)
+	return m, err
+}
+
+func openEnvelope(b []byte) (Message, []wireCommit, error) {
+	var env wireEnvelope
+	if err := Decode(b, &env); err != nil {
+		return Message{}, nil, err
+	}
 	if env.V != WireVersion {
-		return Message{}, fmt.Errorf("%w: message version %d", ErrUnknownType, env.V)
+		return Message{}, nil, fmt.Errorf("%w: message version %d", ErrUnknownType, env.V)
 	}
 	m := Message{
 		ID: env.ID, Project: env.Project, Session: env.Session, Operation: env.Operation, Turn: env.Turn,
 		At: env.At, Principal: env.Principal, Traceparent: env.Traceparent, Prev: env.Prev,
-		Bodies: w.Bodies, Hash: DigestOf(w.Envelope),
+		Hash: DigestOf(b),
 	}
 	for _, e := range env.Events {
 		dec, ok := decoders[e.T]
 		if !ok {
-			return Message{}, fmt.Errorf("%w %q", ErrUnknownType, clip(string(e.T)))
+			return Message{}, nil, fmt.Errorf("%w %q", ErrUnknownType, clip(string(e.T)))
 		}
 		event, err := dec(e.B)
 		if err != nil {
-			return Message{}, fmt.Errorf("%s: %w", e.T, err)
+			return Message{}, nil, fmt.Errorf("%s: %w", e.T, err)
 		}
 		m.Events = append(m.Events, event)
 	}
-	return m, checkBodies(w.Bodies, env.Commits)
+	return m, env.Commits, nil
 }
 
 // checkBodies checks every body against the envelope. The salt's length is

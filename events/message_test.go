@@ -95,7 +95,25 @@ func TestDecodeMessageStopsAtWhatOnlyANewerCoreKnows(t *testing.T) {
 			if _, err := events.DecodeMessage(b); !errors.Is(err, events.ErrUnknownType) {
 				t.Errorf("error %v, want ErrUnknownType", err)
 			}
+			if _, err := events.DecodeEnvelope(b); !errors.Is(err, events.ErrUnknownType) {
+				t.Errorf("of the envelope: error %v, want ErrUnknownType", err)
+			}
 		})
+	}
+}
+
+func TestDecodeEnvelopePassesBodiesOver(t *testing.T) {
+	want := sampleMessage()
+	s := reopen(t, want)
+	want.Hash, want.Bodies = events.DigestOf(s.Envelope), nil
+	s.Bodies[0].Data = []byte("not what was committed to")
+	b, err := events.Encode(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := events.DecodeEnvelope(b)
+	if d := cmp.Diff(want, got); d != "" || err != nil {
+		t.Errorf("error %v, message (-want +got):\n%s", err, d)
 	}
 }
 
@@ -203,6 +221,11 @@ func FuzzDecodeMessage(f *testing.F) {
 		first, err := events.DecodeMessage(b)
 		if err != nil {
 			return
+		}
+		bare, err := events.DecodeEnvelope(b)
+		bare.Bodies = first.Bodies
+		if d := cmp.Diff(first, bare); d != "" || err != nil {
+			t.Fatalf("not the same message without its bodies (%v):\n%s", err, d)
 		}
 		for _, body := range first.Bodies {
 			if body.Data == nil {

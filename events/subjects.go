@@ -44,24 +44,24 @@ type LogSubject struct {
 
 // ParseLogSubject takes a subject of the log apart.
 func ParseLogSubject(s string) (LogSubject, error) {
-	bad := fmt.Errorf("%q is not a subject of the log", clip(s))
+	bad := func() error { return fmt.Errorf("%q is not a subject of the log", clip(s)) }
 	if s == GenesisSubject {
 		return LogSubject{}, nil
 	}
 	f := strings.Split(s, ".")
 	if len(f) < 4 || f[0] != "fermata" || f[1] != "ev" {
-		return LogSubject{}, bad
+		return LogSubject{}, bad()
 	}
 	project, err := ParseToken(f[2])
 	if err != nil {
-		return LogSubject{}, bad
+		return LogSubject{}, bad()
 	}
 	if len(f) == 4 && f[3] == "grants" {
 		return LogSubject{Project: project}, nil
 	}
 	session, err := ParseToken(f[3])
 	if err != nil {
-		return LogSubject{}, bad
+		return LogSubject{}, bad()
 	}
 	switch {
 	case len(f) == 5 && f[4] == "s":
@@ -69,11 +69,11 @@ func ParseLogSubject(s string) (LogSubject, error) {
 	case len(f) == 6 && f[4] == "op":
 		op, err := ParseID(f[5])
 		if err != nil {
-			return LogSubject{}, bad
+			return LogSubject{}, bad()
 		}
 		return LogSubject{Project: project, Session: session, Operation: op}, nil
 	}
-	return LogSubject{}, bad
+	return LogSubject{}, bad()
 }
 
 // LiveSubject is a session's feed.

@@ -64,6 +64,8 @@ func (l *link) attach() error {
 	err := gather(l.ctx, l, events.VerbHello, hello, func(r events.HelloReply) bool {
 		epochs[r.Epoch] = true
 		heads = append(heads, r.Sessions...)
+		l.alone.Store(r.Alone)
+		l.c.principal.Store(&r.Principal)
 		return true
 	})
 	if err != nil {
@@ -275,11 +277,13 @@ func gather[R any](parent context.Context, l *link, verb string, command any, ea
 		}
 		r, err := readReply[R](msg.Data)
 		if err != nil {
-			refused = err
+			if refused = err; l.alone.Load() {
+				return refused
+			}
 			continue
 		}
 		agreed = true
-		if !each(r) {
+		if more := each(r); !more || l.alone.Load() {
 			return nil
 		}
 	}

@@ -26,7 +26,7 @@ func (c *Client) Claim(ctx context.Context, question events.ID) (uint64, error) 
 		return 0, err
 	}
 	c.emit(c.inbox.hold(at, question, &events.Claim{
-		Frontend: c.o.ID, Kind: c.o.Kind, Name: c.o.Name, Since: events.At(time.Now()), Claim: r.Claim,
+		Frontend: c.o.ID, Kind: c.o.Kind, Name: c.o.Name, Principal: c.Principal(), Since: events.At(time.Now()), Claim: r.Claim,
 	}, r.Claim))
 	return r.Claim, nil
 }
@@ -62,7 +62,7 @@ func (c *Client) Answer(ctx context.Context, answer events.Respond) (events.Ack,
 	}
 	c.emit(c.inbox.finish(at, events.End{
 		Question: answer.Question, Result: events.ResultAnswered, Reason: reasonOf(answer.Answer),
-		Kind: c.o.Kind, Answer: answer.Answer, At: events.At(time.Now()),
+		Who: c.Principal(), Kind: c.o.Kind, Answer: answer.Answer, At: events.At(time.Now()),
 	}))
 	return r, nil
 }

@@ -68,13 +68,23 @@ type Client struct {
 	o         Options
 	inbox     *Inbox
 	slots     chan struct{}
-	lastInput atomic.Int64 // UnixNano of a person's last input, 0 = never
+	lastInput atomic.Int64           // UnixNano of a person's last input, 0 = never
+	principal atomic.Pointer[string] // as the core last said it, nil before
 
 	mu        sync.Mutex
 	link      *link         // the attached connection, nil while there is none
 	changed   chan struct{} // closed and renewed when link or ended changes
 	ended     error         // why Run ended, nil before
 	listeners map[*queue]struct{}
+}
+
+// Principal is who this frontend is to the core, the name that its answers are
+// recorded under; "" before a core has said it.
+func (c *Client) Principal() string {
+	if p := c.principal.Load(); p != nil {
+		return *p
+	}
+	return ""
 }
 
 // New checks the options and makes a client. Nothing is dialled before Run.

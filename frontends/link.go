@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -28,6 +29,7 @@ type link struct {
 
 	keep, sync, tell chan struct{} // wake keeping, listing, reporting as received
 	missed           int           // renewals in a row that some core did not answer; only keepAttached touches it
+	alone            atomic.Bool   // the core said that no other answers here: nothing is gathered
 
 	mu       sync.Mutex
 	epochs   map[events.ID]bool // of the cores that know this frontend

@@ -28,13 +28,14 @@ type FileSink struct {
 	done  uint64
 	low   uint64
 	saved uint64 // low in the cursor file
+	lines []byte // where what is written next is put together
 	err   error
 }
 
 // What a file sink does in one go, in bytes and messages.
 const (
 	// syncEvery bounds what is written without a sync between.
-	syncEvery = 256 << 10
+	syncEvery = 512 << 10
 	// tailSize is how much of the file's end is checked when it is opened: all
 	// that a crash can have left unfinished, and the last good line before it.
 	tailSize = 2 << 20
@@ -88,17 +89,12 @@ func (s *FileSink) Close() error {
 }
 
 func (s *FileSink) write(b Batch) error {
-	var lines []byte
-	last := s.done
+	lines, last := s.lines[:0], s.done
 	for _, e := range b.Ended {
 		if e.Seq <= last {
 			continue
 		}
-		line, err := encodeLine(e.Spans)
-		if err != nil {
-			return err
-		}
-		lines = append(append(lines, line...), '\n')
+		lines = append(append(lines, e.Line...), '\n')
 		last = e.Seq
 		if len(lines) >= syncEvery {
 			if err := s.append(lines, last); err != nil {
@@ -112,6 +108,7 @@ func (s *FileSink) write(b Batch) error {
 			return err
 		}
 	}
+	s.lines = lines
 	s.low = max(s.low, b.Low)
 	if s.low < s.saved+cursorEvery {
 		return nil

@@ -1,12 +1,13 @@
 package tracing
 
 import (
+	"bytes"
 	"container/list"
 	"maps"
 	"slices"
 	"strings"
 
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fermata-hitl/fermata/events"
 )
@@ -17,6 +18,8 @@ type fold struct {
 	o     Options
 	open  map[events.ID]*list.Element
 	order *list.List // of *operation, in the order in which they began
+	head  []byte     // of every line
+	line  []byte     // where the next line is made
 }
 
 // operation is the fold of one operation's messages.
@@ -24,7 +27,9 @@ type operation struct {
 	first     uint64 // sequence of its first message
 	began     events.Micros
 	origin    Origin
-	asker     string // principal of the proposal
+	trace     trace.TraceID // of all its spans
+	root      trace.SpanID  // its own span
+	asker     string        // principal of the proposal
 	proposed  events.OperationProposed
 	config    events.Digest
 	runs      map[events.ID]run
@@ -33,6 +38,14 @@ type operation struct {
 	hooked    bool // a hook ran to its end
 	yes       []events.Request
 	notes     timeline
+	spoken    spoken
+}
+
+// spoken is the version that was last committed to: most spans of an operation
+// speak of the same one.
+type spoken struct {
+	of         events.Digest
+	commitment string
 }
 
 // run is a hook's process that has not ended.
@@ -49,7 +62,7 @@ type moment struct {
 }
 
 func newFold(o Options) *fold {
-	return &fold{o: o, open: map[events.ID]*list.Element{}, order: list.New()}
+	return &fold{o: o, open: map[events.ID]*list.Element{}, order: list.New(), head: lineHead(o)}
 }
 
 // low is the first message of the oldest open operation, the one behind seq
@@ -61,14 +74,15 @@ func (f *fold) low(seq uint64) uint64 {
 	return seq + 1
 }
 
-// record folds one message and returns the spans that it ended.
-func (f *fold) record(r Record) ([]*tracepb.Span, error) {
-	m, err := read(r)
+// record folds one message and returns the line of the spans that it ended, nil
+// when it ended none.
+func (f *fold) record(r Record) ([]byte, error) {
+	m, err := read(r, events.DecodeEnvelope) // no span says what a body holds
 	if m == nil || err != nil {
 		return nil, err
 	}
 	now := moment{at: m.At, seq: r.Seq, leaf: Leaf(r.Seq, r.Subject, m.Hash)}
-	var spans []*tracepb.Span
+	var spans []*span
 	for _, e := range m.Events {
 		if p, ok := e.(events.OperationProposed); ok {
 			f.begin(m, p)
@@ -85,7 +99,11 @@ func (f *fold) record(r Record) ([]*tracepb.Span, error) {
 			delete(f.open, m.Operation)
 		}
 	}
-	return spans, nil
+	if len(spans) == 0 {
+		return nil, nil
+	}
+	f.line = appendLine(f.line[:0], f.head, spans)
+	return bytes.Clone(f.line), nil
 }
 
 func (f *fold) begin(m *events.Message, p events.OperationProposed) {
@@ -100,12 +118,13 @@ func (f *fold) begin(m *events.Message, p events.OperationProposed) {
 		},
 		runs: map[events.ID]run{}, questions: map[events.ID]*question{},
 	}
+	op.trace, op.root = op.origin.Trace(), op.origin.Span(KindOperation, m.Operation)
 	f.open[m.Operation] = f.order.PushBack(op)
 }
 
 // event folds one event of an open operation. over says that the operation
 // has ended.
-func (f *fold) event(op *operation, e events.Event, now moment) (ended []*tracepb.Span, over bool) {
+func (f *fold) event(op *operation, e events.Event, now moment) (ended []*span, over bool) {
 	switch e := e.(type) {
 	case events.HookStarted:
 		op.runs[e.Run] = run{HookStarted: e, at: now.at}
@@ -119,7 +138,7 @@ func (f *fold) event(op *operation, e events.Event, now moment) (ended []*tracep
 		op.notes.add(now.at, "fermata.operation.arguments_changed", attrs{
 			text("fermata.cause", string(e.Cause)),
 			number("fermata.version.seq", int64(e.To.N)),
-			text("fermata.version.commit", f.o.Key.Version(e.To.Digest)),
+			text("fermata.version.commit", op.commitment(f.o.Key, e.To.Digest)),
 		})
 	case events.RecheckStarted:
 		op.config = e.Config
@@ -151,10 +170,18 @@ func (f *fold) event(op *operation, e events.Event, now moment) (ended []*tracep
 	return ended, over
 }
 
+// commitment is what the spans say instead of a version's digest.
+func (op *operation) commitment(k Key, d events.Digest) string {
+	if op.spoken.commitment == "" || op.spoken.of != d {
+		op.spoken = spoken{d, k.Version(d)}
+	}
+	return op.spoken.commitment
+}
+
 // abandon closes the runs that an operation leaves behind when it ends: their
 // processes are being stopped, and nothing that they still say has an effect.
-func (f *fold) abandon(op *operation, now moment) []*tracepb.Span {
-	var spans []*tracepb.Span
+func (f *fold) abandon(op *operation, now moment) []*span {
+	var spans []*span
 	for _, r := range slices.SortedFunc(maps.Values(op.runs), func(a, b run) int {
 		return strings.Compare(string(a.Run), string(b.Run))
 	}) {

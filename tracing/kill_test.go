@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // childDir is the environment variable that turns the test binary into a
@@ -48,6 +49,7 @@ func child(dir string) error {
 	if err != nil {
 		return err
 	}
+	p.pause = time.Millisecond // many writes to be killed in, and pauses too
 	paced := func(yield func(Record, error) bool) {
 		var token [1]byte
 		for r, err := range from(records, sink.Start()) {

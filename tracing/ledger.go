@@ -55,7 +55,7 @@ func newLedger(o VerifyOptions) *ledger {
 }
 
 func (l *ledger) record(r Record) error {
-	m, err := read(r)
+	m, err := read(r, events.DecodeMessage)
 	if m == nil || err != nil {
 		return err
 	}

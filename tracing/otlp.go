@@ -1,44 +1,20 @@
 package tracing
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 )
-
-// encodeLine writes one export request as OTLP JSON on one line, without the
-// line's end. The same request always gives the same bytes.
-//
-// OTLP JSON is protobuf's JSON except that enums are numbers and ids are
-// hexadecimal instead of base64. Hexadecimal digits are base64 digits too: ids
-// whose bytes are what their hexadecimal text decodes to as base64 come out as
-// that text.
-func encodeLine(d *tracepb.TracesData) ([]byte, error) {
-	d = proto.Clone(d).(*tracepb.TracesData)
-	if err := eachID(d, func(id []byte, _ int) ([]byte, error) {
-		return base64.StdEncoding.DecodeString(hex.EncodeToString(id))
-	}); err != nil {
-		return nil, fmt.Errorf("encode spans: %w", err)
-	}
-	b, err := protojson.MarshalOptions{UseEnumNumbers: true}.Marshal(d)
-	if err != nil {
-		return nil, fmt.Errorf("encode spans: %w", err)
-	}
-	var line bytes.Buffer // protojson varies its spaces on purpose
-	if err := json.Compact(&line, b); err != nil {
-		return nil, fmt.Errorf("encode spans: %w", err)
-	}
-	return line.Bytes(), nil
-}
 
 // decodeLine reads a line of OTLP JSON. Fields that it does not know are
 // ignored, ids of a wrong length are not.
+//
+// OTLP JSON is protobuf's JSON except that enums are numbers and ids are
+// hexadecimal instead of base64. Hexadecimal digits are base64 digits too: an
+// id is what its hexadecimal text was before protobuf decoded it as base64.
 func decodeLine(line []byte) (*tracepb.TracesData, error) {
 	var d tracepb.TracesData
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(line, &d); err != nil {

@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"time"
 
 	"github.com/fermata-hitl/fermata/events"
 )
@@ -51,20 +50,30 @@ type Batch struct {
 }
 
 // Ended is what one message of the log ended: the spans, with their resource,
-// as one OTLP export request. Low is as in [Batch], after this message.
+// as one OTLP export request in JSON on one line, without the line's end. Low is
+// as in [Batch], after this message.
 type Ended struct {
-	Seq   uint64
-	Low   uint64
-	Spans *tracepb.TracesData
+	Seq  uint64
+	Low  uint64
+	Line []byte
 }
 
-// batchLimit bounds how many messages' spans wait for the sink: the
-// projection's memory is that of the open operations and of two batches.
-const batchLimit = 256
+// How far the projection may fall behind the log: nobody waits for it, and the
+// calls that people wait for want the same processors and the same disk.
+const (
+	// batchLimit bounds how many messages' spans wait for the sink: the
+	// projection's memory is that of the open operations and of two batches.
+	batchLimit = 256
+	// batchPause is for how long spans pile up before the sink is woken again.
+	batchPause = 50 * time.Millisecond
+)
 
 // Projector turns a log into spans. It holds no state of a run and may be used
 // for several.
-type Projector struct{ o Options }
+type Projector struct {
+	o     Options
+	pause time.Duration // batchPause
+}
 
 // New checks the options. The key's secret needs [KeySize] bytes at least.
 func New(o Options) (*Projector, error) {
@@ -76,26 +85,38 @@ func New(o Options) (*Projector, error) {
 	case len(o.Key.Secret) < KeySize:
 		return nil, fmt.Errorf("tracing: key %s has %d bytes; give %d or more", o.Key.ID, len(o.Key.Secret), KeySize)
 	}
-	return &Projector{o: o}, nil
+	return &Projector{o: o, pause: batchPause}, nil
 }
 
 // Run projects the log into the sink until the log ends, fails, or the sink
 // does. The log must begin at the sink's start (for a [FileSink], the message
-// [FileSink.Start]) and be in order. Spans that are ready while the sink is
-// busy are written together, so a slow disk costs fewer, larger writes. What
-// was read when the log ends is in the sink when Run returns.
+// [FileSink.Start]) and be in order. The sink gets the first spans at once and
+// then all that have piled up since, at most twenty times in a second unless
+// more pile up than are kept. What was read when the log ends, or when ctx ends
+// it, is in the sink when Run returns, without a pause.
 func (p *Projector) Run(ctx context.Context, log iter.Seq2[Record, error]) error {
 	if p.o.Sink == nil {
 		return errors.New("tracing: no sink to write spans to")
 	}
 	ready := make(chan Ended, batchLimit)
+	hurry := make(chan struct{}, 1) // a value: ready is full; closed: the log has ended
 	written := make(chan error, 1)
-	go func() { written <- p.write(ctx, ready) }()
+	go func() { written <- p.write(ctx, ready, hurry) }()
+	end := func() error {
+		close(hurry)
+		close(ready)
+		return <-written
+	}
 
 	for e, err := range p.Project(log) {
 		if err != nil {
-			close(ready)
-			return errors.Join(err, <-written)
+			return errors.Join(err, end())
+		}
+		if len(ready) == cap(ready) {
+			select {
+			case hurry <- struct{}{}:
+			default: // it has been told
+			}
 		}
 		select {
 		case ready <- e:
@@ -103,12 +124,11 @@ func (p *Projector) Run(ctx context.Context, log iter.Seq2[Record, error]) error
 			return err
 		}
 	}
-	close(ready)
-	return <-written
+	return end()
 }
 
-// write gives the sink all that is ready, again and again.
-func (p *Projector) write(ctx context.Context, ready <-chan Ended) error {
+// write gives the sink all that is ready, pauses, and so on.
+func (p *Projector) write(ctx context.Context, ready <-chan Ended, hurry <-chan struct{}) error {
 	for e := range ready {
 		b := Batch{Ended: []Ended{e}, Low: e.Low}
 		for range len(ready) {
@@ -118,8 +138,21 @@ func (p *Projector) write(ctx context.Context, ready <-chan Ended) error {
 		if err := p.o.Sink.Write(ctx, b); err != nil {
 			return fmt.Errorf("write spans up to message %d: %w", b.Ended[len(b.Ended)-1].Seq, err)
 		}
+		p.rest(ctx, hurry)
 	}
 	return nil
+}
+
+// rest lets spans pile up for a pause, less when the log is in a hurry or ctx
+// ends.
+func (p *Projector) rest(ctx context.Context, hurry <-chan struct{}) {
+	t := time.NewTimer(p.pause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-hurry:
+	case <-ctx.Done():
+	}
 }
 
 // Project is the pure part: the spans that each message ends, in the order of
@@ -131,22 +164,22 @@ func (p *Projector) Project(log iter.Seq2[Record, error]) iter.Seq2[Ended, error
 		f := newFold(p.o)
 		var last uint64
 		for r, err := range log {
-			var spans []*tracepb.Span
+			var line []byte
 			if err == nil && r.Seq <= last {
 				err = fmt.Errorf("message %d came after message %d; the log must be in order", r.Seq, last)
 			}
 			if err == nil {
-				spans, err = f.record(r)
+				line, err = f.record(r)
 			}
 			if err != nil {
 				yield(Ended{}, fmt.Errorf("project the log behind message %d: %w", last, err))
 				return
 			}
 			last = r.Seq
-			if len(spans) == 0 {
+			if line == nil {
 				continue
 			}
-			if !yield(Ended{Seq: r.Seq, Low: f.low(r.Seq), Spans: f.request(spans)}, nil) {
+			if !yield(Ended{Seq: r.Seq, Low: f.low(r.Seq), Line: line}, nil) {
 				return
 			}
 		}
@@ -154,7 +187,7 @@ func (p *Projector) Project(log iter.Seq2[Record, error]) iter.Seq2[Ended, error
 }
 
 // read takes a record apart, nil when it is not about an operation.
-func read(r Record) (*events.Message, error) {
+func read(r Record, decode func([]byte) (events.Message, error)) (*events.Message, error) {
 	subject, err := events.ParseLogSubject(r.Subject)
 	if err != nil {
 		return nil, fmt.Errorf("message %d: %w", r.Seq, err)
@@ -162,12 +195,12 @@ func read(r Record) (*events.Message, error) {
 	if subject.Operation == "" {
 		return nil, nil
 	}
-	m, err := events.DecodeMessage(r.Data)
+	m, err := decode(r.Data)
 	if err != nil {
 		return nil, fmt.Errorf("message %d: %w", r.Seq, err)
 	}
 	if m.Operation != subject.Operation || m.Session != subject.Session {
-		return nil, fmt.Errorf("message %d says operation %q but stands on the subject of %s; check the log with audit verify",
+		return nil, fmt.Errorf("message %d says operation %q but stands on the subject of %s; the log was changed behind the core's back",
 			r.Seq, m.Operation, subject.Operation)
 	}
 	m.Seq = r.Seq

@@ -32,7 +32,7 @@ func FuzzReadFile(f *testing.F) {
 
 func again(t *testing.T, s Span) {
 	t.Helper()
-	line, err := encodeLine(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{
+	line, err := protobufLine(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{
 		Resource: s.Resource, ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{s.Span}}},
 	}}})
 	if err != nil {

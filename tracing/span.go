@@ -6,56 +6,101 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
-	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fermata-hitl/fermata/events"
 )
 
-// request frames the spans of one message. The resource says which store and
-// which core's version, and nothing of the process that exports.
-func (f *fold) request(spans []*tracepb.Span) *tracepb.TracesData {
-	resource := attrs{text("service.name", "fermata"), text("service.instance.id", f.o.StoreID)}
-	if f.o.Version != "" {
-		resource = append(resource, text("service.version", f.o.Version))
-	}
-	return &tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{
-		Resource: &resourcepb.Resource{Attributes: resource.sorted()},
-		ScopeSpans: []*tracepb.ScopeSpans{{
-			Scope: &commonpb.InstrumentationScope{Name: "fermata"},
-			Spans: spans,
-		}},
-	}}}
+// span is a finished span on its way to a line. OTLP has more fields; a field
+// that is not here is one that no span of ours has.
+type span struct {
+	trace   trace.TraceID
+	id      trace.SpanID
+	parent  trace.SpanID // zero for none
+	flags   uint32
+	name    string
+	start   uint64 // nanoseconds since 1970
+	end     uint64
+	attrs   attrs
+	notes   []note
+	dropped uint32 // notes that found no place
+	links   []link
+	failed  bool
+}
+
+// note is an event of a span, at nanoseconds since 1970.
+type note struct {
+	at    uint64
+	name  string
+	attrs attrs
+}
+
+// link leads to a wait of the same trace.
+type link struct {
+	span trace.SpanID
+	kind string
 }
 
 // span begins one of an operation's spans, under the operation's own. An end
 // before its start, from a clock that was set back, is the start.
-func (f *fold) span(op *operation, kind SpanKind, object events.ID, name string, start, end events.Micros) *tracepb.Span {
-	traceID, spanID := op.origin.Trace(), op.origin.Span(kind, object)
-	s := &tracepb.Span{
-		TraceId: traceID[:], SpanId: spanID[:],
-		Name: clip(name), Kind: tracepb.Span_SPAN_KIND_INTERNAL,
-		StartTimeUnixNano: nanos(start), EndTimeUnixNano: nanos(max(start, end)),
-		Flags: flagsLocal,
+func (f *fold) span(op *operation, kind SpanKind, object events.ID, name string, start, end events.Micros) *span {
+	s := &span{
+		trace: op.trace, id: op.origin.Span(kind, object),
+		name: clip(name), start: nanos(start), end: nanos(max(start, end)),
+		flags: flagsLocal, attrs: make(attrs, 0, attrsHint),
 	}
 	if kind != KindOperation {
-		parent := op.origin.Span(KindOperation, op.origin.Operation)
-		s.ParentSpanId = parent[:]
+		s.parent = op.root
 	}
 	return s
 }
 
-// The flags of a span: sampled, and that it is known whether the parent is in
-// another process.
+// attrsHint is how many attributes the richest of usual spans has.
+const attrsHint = 32
+
+// The flags of a span: sampled (0x001), and that it is known (0x100) whether
+// the parent is in another process (0x200).
 const (
-	flagsLocal  = 0x01 | uint32(tracepb.SpanFlags_SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK)
-	flagsRemote = flagsLocal | uint32(tracepb.SpanFlags_SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK)
+	flagsLocal  = 0x001 | 0x100
+	flagsRemote = flagsLocal | 0x200
 )
 
+// add gives a span attributes.
+func (s *span) add(a ...attr) { s.attrs = append(s.attrs, a...) }
+
+// addProof leads from a span to the message that ended it.
+func (s *span) addProof(now moment) {
+	s.add(number("fermata.audit.seq", int64(now.seq)), text("fermata.audit.leaf", string(now.leaf)))
+}
+
+// addHook says which hook a span is about, nothing for a question that no hook
+// asked.
+func (s *span) addHook(op *operation, h events.Hook, script events.Digest) {
+	if h.ID == "" {
+		return
+	}
+	event := events.UserPromptSubmit
+	if op.proposed.Kind == events.KindToolCall {
+		event = events.BeforeToolCall
+	}
+	s.add(
+		text("fermata.hook.name", h.ID),
+		text("fermata.hook.source", string(h.Scope)),
+		text("fermata.hook.event", string(event)),
+	)
+	if script != "" {
+		s.add(text("fermata.hook.digest", sha256Text(script)))
+	}
+}
+
+func (s *span) fail(errorType string) {
+	s.failed = true
+	s.add(text("error.type", errorType))
+}
+
 // finish adds what every span says, and puts its attributes in order.
-func (f *fold) finish(op *operation, s *tracepb.Span) *tracepb.Span {
-	a := append(attrs(s.Attributes),
+func (f *fold) finish(op *operation, s *span) *span {
+	s.add(
 		text("fermata.schema", Schema),
 		text("fermata.store.id", f.o.StoreID),
 		text("session.id", string(op.origin.Session)),
@@ -63,33 +108,31 @@ func (f *fold) finish(op *operation, s *tracepb.Span) *tracepb.Span {
 		text("fermata.operation.kind", string(op.proposed.Kind)),
 	)
 	if op.proposed.Kind == events.KindToolCall {
-		a = append(a, text("gen_ai.tool.name", op.proposed.Tool.Name))
+		s.add(text("gen_ai.tool.name", op.proposed.Tool.Name))
 		if op.proposed.Tool.CallID != "" {
-			a = append(a, text("gen_ai.tool.call.id", op.proposed.Tool.CallID))
+			s.add(text("gen_ai.tool.call.id", op.proposed.Tool.CallID))
 		}
 	}
-	s.Attributes = a.sorted()
+	s.attrs.sort()
 	return s
 }
 
-func (f *fold) hookSpan(op *operation, r run, e events.HookRan, now moment) *tracepb.Span {
+func (f *fold) hookSpan(op *operation, r run, e events.HookRan, now moment) *span {
 	start, end := runInterval(r.at, now.at, e.Micros)
 	s := f.span(op, KindHookRun, e.Run, "hook.run "+e.Hook.ID, start, end)
-	a := append(hookAttributes(op, e.Hook, e.Script),
-		text("fermata.hook.effect", string(e.Effect)),
-		text("fermata.hook.outcome", string(e.Outcome)),
-	)
+	s.addHook(op, e.Hook, e.Script)
+	s.add(text("fermata.hook.effect", string(e.Effect)), text("fermata.hook.outcome", string(e.Outcome)))
 	if e.FailedOpen {
-		a = append(a, truth("fermata.hook.failed_open", true))
+		s.add(truth("fermata.hook.failed_open", true))
 	}
 	if r.Attempt > 0 {
-		a = append(a, number("fermata.recheck.attempt", int64(r.Attempt)))
+		s.add(number("fermata.recheck.attempt", int64(r.Attempt)))
 	}
-	s.Attributes = append(a, proof(now)...)
+	s.addProof(now)
 	switch e.Outcome {
 	case events.RunOK, events.RunAbandoned:
 	default:
-		fail(s, string(e.Outcome))
+		s.fail(string(e.Outcome))
 	}
 	return f.finish(op, s)
 }
@@ -105,43 +148,42 @@ func runInterval(started, ran events.Micros, micros int64) (start, end events.Mi
 	return started, end
 }
 
-func (f *fold) commitSpan(op *operation, e events.OperationCommitted, now moment) *tracepb.Span {
+func (f *fold) commitSpan(op *operation, e events.OperationCommitted, now moment) *span {
 	s := f.span(op, KindCommit, op.origin.Operation, "commit", now.at, now.at)
-	s.Attributes = append(attrs{
+	s.add(
 		number("fermata.version.seq", int64(e.Version.N)),
-		text("fermata.version.commit", f.o.Key.Version(e.Version.Digest)),
-	}, proof(now)...)
+		text("fermata.version.commit", op.commitment(f.o.Key, e.Version.Digest)),
+	)
+	s.addProof(now)
 	for _, q := range op.yes {
 		if q.Version.Digest == e.Version.Digest {
-			s.Links = append(s.Links, f.link(op, q.ID, "authorised_by"))
+			s.links = append(s.links, link{op.origin.Span(KindWait, q.ID), "authorised_by"})
 		}
 	}
 	return f.finish(op, s)
 }
 
 // operationSpan ends an operation; end is its commit, refusal or abort.
-func (f *fold) operationSpan(op *operation, end events.Event, now moment) *tracepb.Span {
+func (f *fold) operationSpan(op *operation, end events.Event, now moment) *span {
 	s := f.span(op, KindOperation, op.origin.Operation, "fermata.operation", op.began, now.at)
 	if parent := op.origin.Parent(); parent.IsValid() {
-		s.ParentSpanId, s.Flags = parent[:], flagsRemote
+		s.parent, s.flags = parent, flagsRemote
 	}
 	outcome, by := op.decision(end)
-	a := attrs{
+	s.add(
 		text("fermata.agent.name", string(op.proposed.Agent)),
 		text("fermata.operation.outcome", outcome),
 		text("fermata.operation.decided_by", by),
 		text("fermata.config.digest", sha256Text(op.config)),
-	}
+	)
 	switch e := end.(type) {
 	case events.OperationRefused:
-		a = append(a, text("fermata.operation.code", string(e.Code)))
-		if faulty(e.Code) {
-			fail(s, string(e.Code))
-		}
+		s.add(text("fermata.operation.code", string(e.Code)))
+		s.failed = faulty(e.Code)
 	case events.OperationAborted:
-		a = append(a, text("fermata.operation.end_reason", string(e.Reason)))
+		s.add(text("fermata.operation.end_reason", string(e.Reason)))
 	}
-	s.Attributes = append(a, proof(now)...)
+	s.addProof(now)
 	op.notes.into(s)
 	return f.finish(op, s)
 }
@@ -190,78 +232,54 @@ func faulty(c events.Code) bool {
 	return false
 }
 
-func hookAttributes(op *operation, h events.Hook, script events.Digest) attrs {
-	if h.ID == "" {
-		return nil // a question that no hook asked
+// into gives the notes to the span, in order of time and inside its interval.
+func (t *timeline) into(s *span) {
+	for i := range t.entries {
+		t.entries[i].at = min(max(t.entries[i].at, s.start), s.end)
 	}
-	event := events.UserPromptSubmit
-	if op.proposed.Kind == events.KindToolCall {
-		event = events.BeforeToolCall
-	}
-	a := attrs{
-		text("fermata.hook.name", h.ID),
-		text("fermata.hook.source", string(h.Scope)),
-		text("fermata.hook.event", string(event)),
-	}
-	if script != "" {
-		a = append(a, text("fermata.hook.digest", sha256Text(script)))
-	}
-	return a
-}
-
-func (f *fold) link(op *operation, question events.ID, kind string) *tracepb.Span_Link {
-	traceID, spanID := op.origin.Trace(), op.origin.Span(KindWait, question)
-	return &tracepb.Span_Link{
-		TraceId: traceID[:], SpanId: spanID[:], Flags: flagsLocal,
-		Attributes: attrs{text("fermata.link.kind", kind)},
-	}
-}
-
-// proof leads from a span to the message that ended it.
-func proof(now moment) attrs {
-	return attrs{number("fermata.audit.seq", int64(now.seq)), text("fermata.audit.leaf", string(now.leaf))}
-}
-
-func fail(s *tracepb.Span, errorType string) {
-	s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR}
-	s.Attributes = append(s.Attributes, text("error.type", errorType))
-}
-
-// into gives the events to the span, in order of time and inside its interval.
-func (t *timeline) into(s *tracepb.Span) {
-	for _, e := range t.entries {
-		e.TimeUnixNano = min(max(e.TimeUnixNano, s.StartTimeUnixNano), s.EndTimeUnixNano)
-	}
-	slices.SortStableFunc(t.entries, func(a, b *tracepb.Span_Event) int {
-		return cmp.Compare(a.TimeUnixNano, b.TimeUnixNano)
-	})
-	s.Events, s.DroppedEventsCount = t.entries, t.dropped
+	slices.SortStableFunc(t.entries, func(a, b note) int { return cmp.Compare(a.at, b.at) })
+	s.notes, s.dropped = t.entries, t.dropped
 }
 
 // attrs are a span's attributes.
-type attrs []*commonpb.KeyValue
+type attrs []attr
 
-func (a attrs) sorted() []*commonpb.KeyValue {
-	slices.SortFunc(a, func(x, y *commonpb.KeyValue) int { return strings.Compare(x.Key, y.Key) })
+// attr is one attribute. Its value is the text or the number, as kind says. The
+// key is one of this program's own, which JSON takes as they are.
+type attr struct {
+	key    string
+	text   string
+	number int64
+	kind   valueKind
+}
+
+type valueKind uint8
+
+const (
+	isText valueKind = iota
+	isNumber
+	isSeconds // a number with a fraction; number is in microseconds
+	isTruth   // number is 0 or 1
+)
+
+func (a attrs) sort() {
+	slices.SortFunc(a, func(x, y attr) int { return strings.Compare(x.key, y.key) })
+}
+
+func text(key, value string) attr { return attr{key: key, text: clip(value)} }
+
+func number(key string, value int64) attr { return attr{key: key, number: value, kind: isNumber} }
+
+func seconds(key string, m events.Micros) attr {
+	return attr{key: key, number: int64(m), kind: isSeconds}
+}
+
+func truth(key string, value bool) attr {
+	a := attr{key: key, kind: isTruth}
+	if value {
+		a.number = 1
+	}
 	return a
-}
-
-func text(key, value string) *commonpb.KeyValue {
-	return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{
-		Value: &commonpb.AnyValue_StringValue{StringValue: clip(value)},
-	}}
-}
-
-func number(key string, value int64) *commonpb.KeyValue {
-	return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: value}}}
-}
-
-func float(key string, value float64) *commonpb.KeyValue {
-	return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_DoubleValue{DoubleValue: value}}}
-}
-
-func truth(key string, value bool) *commonpb.KeyValue {
-	return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_BoolValue{BoolValue: value}}}
 }
 
 func sha256Text(d events.Digest) string {

@@ -241,9 +241,19 @@ func project(t testing.TB, records []Record) []Span {
 		if err != nil {
 			t.Fatal(err)
 		}
-		spans = append(spans, spansIn(e.Spans)...)
+		spans = append(spans, spansOf(t, e.Line)...)
 	}
 	return spans
+}
+
+// spansOf returns the spans of one line.
+func spansOf(t testing.TB, line []byte) []Span {
+	t.Helper()
+	d, err := decodeLine(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return spansIn(d)
 }
 
 // lines returns the file that a log must give, undisturbed.
@@ -258,11 +268,7 @@ func lines(t testing.TB, records []Record) []byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		line, err := encodeLine(e.Spans)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file = append(append(file, line...), '\n')
+		file = append(append(file, e.Line...), '\n')
 	}
 	return file
 }

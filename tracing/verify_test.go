@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	"google.golang.org/protobuf/proto"
 
@@ -31,7 +32,7 @@ func TestVerifyFindsChangedSpans(t *testing.T) {
 	set := func(s Span, key, value string) {
 		for _, kv := range s.Attributes {
 			if kv.Key == key {
-				kv.Value = text(key, value).Value
+				kv.Value = otlpText(key, value).Value
 			}
 		}
 	}
@@ -58,7 +59,7 @@ func TestVerifyFindsChangedSpans(t *testing.T) {
 		}, []string{"S5"}},
 		"schema": {func(s []Span) []Span { set(wait(s), "fermata.schema", "99"); return s }, []string{"S6"}},
 		"value": {func(s []Span) []Span {
-			s[0].Attributes = append(s[0].Attributes, text("fermata.reason.text", "x"))
+			s[0].Attributes = append(s[0].Attributes, otlpText("fermata.reason.text", "x"))
 			return s
 		}, []string{"S6"}},
 		"parent":    {func(s []Span) []Span { wait(s).ParentSpanId[0]++; return s }, []string{"S7"}},
@@ -84,6 +85,10 @@ func TestVerifyFindsChangedSpans(t *testing.T) {
 			}
 		})
 	}
+}
+
+func otlpText(key, value string) *commonpb.KeyValue {
+	return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: value}}}
 }
 
 func otherCopy(spans []Span) []Span {

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-
 	"github.com/fermata-hitl/fermata/events"
 )
 
@@ -46,7 +44,7 @@ func (f *fold) step(op *operation, e events.Event, now moment) {
 		q.notes.add(e.At, "fermata.question.presented", attrs{
 			text("fermata.frontend.id", string(e.Frontend)),
 			text("fermata.frontend.kind", string(e.Kind)),
-			text("fermata.version.shown_commit", f.o.Key.Version(e.Digest)),
+			text("fermata.version.shown_commit", op.commitment(f.o.Key, e.Digest)),
 		})
 	case events.Claimed:
 		q.claimed, q.claimSeq, q.frontend, q.kind = now.at, now.seq, e.Frontend, e.Kind
@@ -86,7 +84,7 @@ func questionOf(e events.Event) events.ID {
 // second end finds no open question and makes none.
 func (f *fold) endWait(
 	op *operation, id events.ID, result events.Result, reason events.EndReason, answer *events.Response, now moment,
-) []*tracepb.Span {
+) []*span {
 	q, ok := op.questions[id]
 	if !ok {
 		return nil
@@ -95,21 +93,21 @@ func (f *fold) endWait(
 	q.notes.end(now.at, "fermata.question."+string(result), attrs{text("fermata.wait.end_reason", string(reason))})
 
 	s := f.span(op, KindWait, id, "wait."+string(q.Gate), q.asked, now.at)
-	s.Attributes = f.waitAttributes(op, q, result, reason, now)
+	f.addWait(s, op, q, result, reason, now)
 	if answer != nil {
-		s.Attributes = append(s.Attributes, f.answerAttributes(op, q, answer, now)...)
+		f.addAnswer(s, op, q, answer, now)
 	}
 	q.notes.into(s)
 	if failedWait(result) {
-		fail(s, string(reason))
+		s.fail(string(reason))
 	}
 	if before, ok := op.answeredYes(q.Previous); ok {
-		s.Links = append(s.Links, f.link(op, before.ID, "reask_of"))
+		s.links = append(s.links, link{op.origin.Span(KindWait, before.ID), "reask_of"})
 	}
 	if reason == events.EndContinue {
 		op.yes = append(op.yes, q.Request)
 	}
-	return []*tracepb.Span{f.finish(op, s)}
+	return []*span{f.finish(op, s)}
 }
 
 // failedWait: a person's no is a wait that did its work; a question that
@@ -129,57 +127,54 @@ func (op *operation) answeredYes(version int) (events.Request, bool) {
 	return events.Request{}, false
 }
 
-func (f *fold) waitAttributes(
-	op *operation, q *question, result events.Result, reason events.EndReason, now moment,
-) attrs {
-	a := attrs{
+// addWait says what was asked, how it ended and how long each part took.
+func (f *fold) addWait(s *span, op *operation, q *question, result events.Result, reason events.EndReason, now moment) {
+	s.add(
 		text("fermata.question.id", string(q.ID)),
 		text("fermata.wait.category", string(q.Gate)),
 		text("fermata.wait.result", string(result)),
 		text("fermata.wait.end_reason", string(reason)),
 		number("fermata.version.seq", int64(q.Version.N)),
-		text("fermata.version.commit", f.o.Key.Version(q.Version.Digest)),
+		text("fermata.version.commit", op.commitment(f.o.Key, q.Version.Digest)),
 		number("fermata.version.bytes", int64(q.Version.Bytes)),
 		number("fermata.frontends.offered", int64(q.Offered)),
-	}
-	a = append(a, hookAttributes(op, q.Hook, q.script)...)
-	a = append(a, proof(now)...)
+	)
+	s.addHook(op, q.Hook, q.script)
+	s.addProof(now)
 	if q.Deadline != 0 {
-		a = append(a, float("fermata.wait.timeout_s", float64(max(q.Deadline-q.asked, 0))/1e6))
+		s.add(seconds("fermata.wait.timeout_s", max(q.Deadline-q.asked, 0)))
 	}
 	if q.Attempt > 0 {
-		a = append(a, number("fermata.recheck.attempt", int64(q.Attempt)))
+		s.add(number("fermata.recheck.attempt", int64(q.Attempt)))
 	}
 	if q.presented != 0 {
-		a = append(a, number("fermata.wait.delivery_ms", millis(q.asked, q.presented)))
+		s.add(number("fermata.wait.delivery_ms", millis(q.asked, q.presented)))
 	}
 	if q.claimed != 0 {
-		a = append(a, text("fermata.frontend.id", string(q.frontend)), text("fermata.frontend.kind", string(q.kind)))
+		s.add(text("fermata.frontend.id", string(q.frontend)), text("fermata.frontend.kind", string(q.kind)))
 	}
 	if q.claimed != 0 && q.presented != 0 {
-		a = append(a, number("fermata.wait.claim_ms", millis(q.presented, q.claimed)))
+		s.add(number("fermata.wait.claim_ms", millis(q.presented, q.claimed)))
 	}
-	return a
 }
 
-// answerAttributes say who answered. A claim in the message of its answer says
+// addAnswer says who answered. A claim in the message of its answer says
 // nothing about thinking: then the time is all in claim_ms.
-func (f *fold) answerAttributes(op *operation, q *question, r *events.Response, now moment) attrs {
-	a := attrs{
+func (f *fold) addAnswer(s *span, op *operation, q *question, r *events.Response, now moment) {
+	s.add(
 		text("fermata.actor.class", "human"), // the core refuses an answer that is not a person's
 		text("fermata.actor.ref", f.o.Key.Actor(r.Principal)),
 		text("fermata.actor.assurance", assurance(r.Principal)),
-	}
+	)
 	if op.asker != "" && op.asker != "core" { // else who asked is not known, and nothing is claimed
-		a = append(a, truth("fermata.actor.is_requester", r.Principal == op.asker))
+		s.add(truth("fermata.actor.is_requester", r.Principal == op.asker))
 	}
 	if q.claimed != 0 && q.claimSeq != now.seq {
-		a = append(a, number("fermata.wait.think_ms", millis(q.claimed, now.at)))
+		s.add(number("fermata.wait.think_ms", millis(q.claimed, now.at)))
 	}
 	if q.Gate == events.GateApproval {
-		a = append(a, text("fermata.approval.outcome", string(r.Answer)))
+		s.add(text("fermata.approval.outcome", string(r.Answer)))
 	}
-	return a
 }
 
 // assurance is how sure we are of a principal: the operating system's word for
@@ -196,10 +191,10 @@ func millis(from, to events.Micros) int64 { return int64(max(to-from, 0)) / 1000
 // timelineLimit bounds the events of one span.
 const timelineLimit = 128
 
-// timeline is the events of a span that is still open. Its first entry and its
+// timeline is the notes of a span that is still open. Its first entry and its
 // end are kept; between them the oldest goes first.
 type timeline struct {
-	entries []*tracepb.Span_Event
+	entries []note
 	dropped uint32
 }
 
@@ -212,5 +207,6 @@ func (t *timeline) add(at events.Micros, name string, a attrs) {
 }
 
 func (t *timeline) end(at events.Micros, name string, a attrs) {
-	t.entries = append(t.entries, &tracepb.Span_Event{TimeUnixNano: nanos(at), Name: name, Attributes: a.sorted()})
+	a.sort()
+	t.entries = append(t.entries, note{at: nanos(at), name: clip(name), attrs: a})
 }

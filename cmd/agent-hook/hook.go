@@ -50,6 +50,7 @@ type hook struct {
 	taken atomic.Bool
 	// startError is why no core could be started, for the reason of a deny.
 	startError error
+	coreLog    string // where a core that we started writes
 }
 
 // arm sets what ends the wait whatever the core does: the agent's limit, and
@@ -111,6 +112,7 @@ func (h *hook) run() {
 	}
 	c := call{operation: id, secret: secret, agent: h.agent, event: h.name, stdin: stdin, pid: os.Getpid(), ppid: os.Getppid()}
 	c.cwd, _ = os.Getwd()
+	h.coreLog = dirs.Log()
 	starter := run.Starter{Dirs: dirs, UID: os.Getuid(), Environ: h.environ}
 	h.ask(dirs.AgentSocket(), &starter, c)
 }
@@ -118,15 +120,11 @@ func (h *hook) run() {
 // ask dials until a core has given its verdict. The same operation and secret
 // are the same call for every core, so asking again is safe.
 func (h *hook) ask(socket string, starter *run.Starter, c call) {
-	contact := false    // a core took a connection
-	since := time.Now() // since when no core has said a word
+	limit := firstContact // withoutCore once a core has accepted the call
+	since := time.Now()   // since when no core has said a word
 	for {
 		fd, err := run.Dial(socket)
 		if err != nil {
-			limit := firstContact
-			if contact {
-				limit = withoutCore
-			}
 			if time.Since(since) > limit {
 				h.unreachable(limit)
 			}
@@ -136,14 +134,13 @@ func (h *hook) ask(socket string, starter *run.Starter, c call) {
 			continue
 		}
 		starter.Done()
-		contact = true
 		c.timeout = h.remaining()
 		if h.converse(fd, c, since) {
-			since = time.Now()
+			limit, since = withoutCore, time.Now()
 		}
 		_ = syscall.Close(fd)
-		if time.Since(since) > withoutCore {
-			h.unreachable(withoutCore)
+		if time.Since(since) > limit {
+			h.unreachable(limit)
 		}
 		time.Sleep(redial)
 	}
@@ -161,6 +158,7 @@ func (h *hook) converse(fd int, c call, since time.Time) (accepted bool) {
 	})
 	defer silent.Stop()
 	_ = writeAll(fd, line) // a core that denies without reading has still answered
+	h.mindSignals()        // before anybody can see a question; the core is at work meanwhile
 	in := reader{fd: fd}
 	for {
 		text, ok := in.line()
@@ -210,6 +208,8 @@ func (h *hook) unreachable(limit time.Duration) {
 	detail := "no core answered for " + seconds(limit.Seconds()) + " s"
 	if h.startError != nil {
 		detail += ", and none could be started: " + h.startError.Error()
+	} else if h.coreLog != "" {
+		detail += "; what a core said is in " + h.coreLog
 	}
 	h.fail(codeUnreachable, detail)
 }

@@ -31,10 +31,13 @@ type status struct {
 	Frontends int          `json:"frontends"`
 	LogBytes  uint64       `json:"log_bytes"`
 	LogLimit  uint64       `json:"log_limit"`
+	Rules     int          `json:"rules"`
+	RulesFile string       `json:"rules_file"`
+	RulesBad  string       `json:"rules_error,omitempty"`
 }
 
 // errDown says that no core runs here.
-var errDown = errors.New("no core is running here. Start one with: core serve")
+var errDown = errors.New("no core is running here. The first agent or screen starts one; serve runs one in the foreground")
 
 func statusCommand() *cobra.Command {
 	var asJSON bool
@@ -49,8 +52,9 @@ func statusCommand() *cobra.Command {
 				fmt.Fprintln(cmd.OutOrStdout(), raw)
 				return nil
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "core %s · version %s · pid %d · mode %s\n%d sessions · %d open questions · %d frontends · log %s of %s\n",
-				s.Core, s.Version, s.PID, s.Mode, s.Sessions, s.Open, s.Frontends, size(s.LogBytes), size(s.LogLimit))
+			fmt.Fprintf(cmd.OutOrStdout(), "core %s · version %s · pid %d · mode %s\n%s · %s · %s · log %s of %s\n%s\n",
+				s.Core, s.Version, s.PID, s.Mode, count(s.Sessions, "session"), count(s.Open, "open question"),
+				count(s.Frontends, "frontend"), size(s.LogBytes), size(s.LogLimit), s.rules())
 			return nil
 		},
 	}
@@ -139,6 +143,24 @@ func control(ctx context.Context, event string) (string, error) {
 		return "", errors.New(strings.TrimSpace(line.Stderr))
 	}
 	return line.Stdout, nil
+}
+
+// rules tells which rules hold: without any, every call goes on.
+func (s status) rules() string {
+	switch {
+	case s.RulesBad != "":
+		return "rules broken, gated calls are refused: " + s.RulesBad
+	case s.Rules == 0:
+		return "no rules, every call goes on: " + s.RulesFile
+	}
+	return count(s.Rules, "rule") + ": " + s.RulesFile
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func size(n uint64) string {

@@ -79,7 +79,7 @@ func demoCommand() *cobra.Command {
 }
 
 func (d demo) run(ctx context.Context) (err error) {
-	tmp, err := os.MkdirTemp("", "fermata-demo-")
+	tmp, err := os.MkdirTemp(shortTemp(), "fermata-demo-")
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,19 @@ func (d demo) run(ctx context.Context) (err error) {
 	defer end()
 	fmt.Fprintln(d.out, "Temporary state; nothing of yours is touched.")
 	fmt.Fprintln(d.out, "An agent wants to write a file. Your rule says: ask.")
+	if d.answer == "none" && d.timeout == 0 {
+		fmt.Fprintln(d.out, "Nobody will answer, and the question has no limit: end it with Ctrl-C, or give --timeout 2s.")
+	}
 	return d.play(ctx, h)
+}
+
+// shortTemp is a directory for temporary files in which a socket's path has
+// room: about a hundred bytes in all.
+func shortTemp() string {
+	if dir := os.TempDir(); len(dir) < 50 {
+		return dir
+	}
+	return "/tmp"
 }
 
 func (d demo) writeRules(config string) error {
@@ -190,7 +202,7 @@ func (d demo) person(ctx context.Context, c *frontends.Client, self events.ID) e
 	}
 	if d.onTerminal() {
 		err := tui.Run(ctx, tui.Options{
-			Client: c, Inbox: c.Inbox(), Self: self, Principal: fmt.Sprintf("uid:%d", os.Getuid()),
+			Client: c, Inbox: c.Inbox(), Self: self, Principal: c.Principal,
 			Words: words.In(words.Choose("", os.Getenv)), Once: true,
 			Changed: func(ctx context.Context, changed func()) {
 				for _, err := range c.Updates(ctx) {

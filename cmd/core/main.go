@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -39,17 +40,26 @@ func (e exitError) Unwrap() error { return e.err }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	code := run(ctx, os.Args[1:])
+	code := run(ctx, calledAs(os.Args[0]), os.Args[1:])
 	stop()
 	os.Exit(code)
 }
 
-func run(ctx context.Context, args []string) int {
+// calledAs is the name that the person typed: `fermata X` is `core X`.
+func calledAs(arg0 string) string {
+	if filepath.Base(arg0) == "fermata" {
+		return "fermata"
+	}
+	return "core"
+}
+
+func run(ctx context.Context, name string, args []string) int {
 	root := &cobra.Command{
-		Use:   "core",
+		Use:   name,
 		Short: "Fermata holds an agent's operation until a person, or a rule of theirs, lets it go on",
 		Long: "Fermata holds an agent's operation until a person, or a rule that a person wrote, lets it go on.\n" +
-			"Try it: core demo. Then: core serve (agents and frontends start it by themselves).",
+			"Try it: " + name + " demo. The screen: fermata, without a word. A core starts by itself when the first\n" +
+			"agent or screen needs one.",
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -65,7 +75,7 @@ func run(ctx context.Context, args []string) int {
 		exit = exitError{exitFault, err}
 	}
 	if text := exit.Error(); text != "" {
-		fmt.Fprintln(os.Stderr, "core: "+text)
+		fmt.Fprintln(os.Stderr, name+": "+text)
 	}
 	return exit.code
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -81,6 +82,7 @@ type house struct {
 	server  *natsd.Server
 	conns   []*nats.Conn
 	journal *journal.Journal
+	rules   *hooks.Store
 	engine  *engine.Engine
 	door    *frontdesk.Door
 	socket  *agents.Socket
@@ -129,7 +131,11 @@ func open(ctx context.Context, dirs place.Dirs, c place.Config, log *slog.Logger
 		return nil, err
 	}
 	h.sweep()
-	return h, h.engine.Recover(ctx)
+	if err := h.engine.Recover(ctx); err != nil {
+		return nil, err
+	}
+	debug.FreeOSMemory() // starting takes more than staying; a core stays all day
+	return h, nil
 }
 
 func (h *house) connect(dial func(...nats.Option) (*nats.Conn, error)) (*nats.Conn, error) {
@@ -143,9 +149,10 @@ func (h *house) connect(dial func(...nats.Option) (*nats.Conn, error)) (*nats.Co
 
 // wire joins engine and doors; each needs the other.
 func (h *house) wire(doors *nats.Conn, epoch events.ID) {
+	h.rules = hooks.NewStore(hooks.StoreOptions{GlobalDir: h.dirs.Config})
 	h.engine = engine.New(engine.Options{
-		Log: h.journal, Core: h.core, Epoch: epoch, Owner: fmt.Sprintf("uid:%d", os.Getuid()), Logger: h.log,
-		Rules:   hooks.NewStore(hooks.StoreOptions{GlobalDir: h.dirs.Config}),
+		Log: h.journal, Alone: true, Core: h.core, Epoch: epoch, Owner: fmt.Sprintf("uid:%d", os.Getuid()), Logger: h.log,
+		Rules:   h.rules,
 		Run:     hooks.NewRunner(hooks.RunnerOptions{TempDir: h.dirs.Runtime, Environ: os.Environ()}),
 		Timeout: h.config.Confirmation.Timeout, WhenNobody: events.WhenNobody(h.config.Confirmation.WhenNobody),
 		Snapshot: filepath.Join(h.dirs.State, "snapshot"),
@@ -305,6 +312,12 @@ func (h *house) status(ctx context.Context) (string, error) {
 	s := status{
 		Core: h.core, Version: version, PID: os.Getpid(), Mode: string(h.config.Mode), Frontends: h.engine.Frontends(),
 		LogBytes: uint64(u.Bytes), LogLimit: uint64(u.Limit),
+	}
+	s.RulesFile = filepath.Join(h.dirs.Config, "hooks.yaml")
+	if set, err := h.rules.For(h.dirs.Config); err != nil {
+		s.RulesBad = err.Error()
+	} else {
+		s.Rules = len(set.Hooks)
 	}
 	for _, head := range h.engine.Sessions(events.DoorAll) {
 		s.Sessions++

@@ -31,6 +31,9 @@ func main() {
 		fmt.Fprintf(os.Stderr, "fermata: %v\n", err)
 		os.Exit(exitNotFound)
 	}
+	if name == "core" {
+		name = "fermata" // core speaks of itself by the name that was typed
+	}
 	err = syscall.Exec(program, append([]string{name}, args...), os.Environ())
 	fmt.Fprintf(os.Stderr, "fermata: cannot run %s: %v\n", program, err)
 	os.Exit(exitCannotRun)

@@ -94,7 +94,7 @@ func show(ctx context.Context, socket, scope string, w words.Words) error {
 		cancel()
 	}()
 	err = tui.Run(ctx, tui.Options{
-		Client: client, Inbox: client.Inbox(), Self: self, Principal: fmt.Sprintf("uid:%d", os.Getuid()), Words: w,
+		Client: client, Inbox: client.Inbox(), Self: self, Principal: client.Principal, Words: w,
 		Changed: func(ctx context.Context, changed func()) {
 			for _, err := range client.Updates(ctx) {
 				if err != nil {

@@ -10,7 +10,7 @@
 //
 //	agent ──stdin──► agent-hook ──HookCall──► Socket ──Translate──► Desk.Propose
 //	                            ◄──accepted──
-//	                            ◄──verdict───        ◄──Reply────── Desk.Await
+//	                            ◄──verdict───        ◄──Reply────── Desk.Notify
 //	                            ──receipt───►                       Desk.Receipt
 //
 // What an agent's events are called, which of them can stop a call, and how
@@ -32,8 +32,11 @@ type Desk interface {
 	// are the same operation. It returns when the operation is in the log.
 	// Each nil is matched by one Gone. A typed no is an *events.Refused.
 	Propose(ctx context.Context, p core.Proposal) error
-	// Await waits for the verdict.
-	Await(ctx context.Context, op events.ID, secret string) (core.Verdict, error)
+	// Notify calls tell once, when there is a verdict or the reason why there
+	// will be none: at once if that is so already. It comes on a goroutine that
+	// decides for others too, so tell must return soon. Stop says that nobody
+	// listens any more; it is true when it came in time and tell stays uncalled.
+	Notify(op events.ID, secret string, tell func(core.Verdict, error)) (stop func() bool)
 	// Receipt says that the asker has the verdict and is about to act on it.
 	Receipt(ctx context.Context, op events.ID, secret string) error
 	// Gone says that one connection of the asker ended.

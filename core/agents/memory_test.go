@@ -20,10 +20,9 @@ type waiting struct{ arrived chan struct{} }
 
 func (waiting) Propose(context.Context, core.Proposal) error { return nil }
 
-func (w waiting) Await(ctx context.Context, _ events.ID, _ string) (core.Verdict, error) {
+func (w waiting) Notify(events.ID, string, func(core.Verdict, error)) func() bool {
 	w.arrived <- struct{}{}
-	<-ctx.Done()
-	return core.Verdict{}, ctx.Err()
+	return func() bool { return true }
 }
 
 func (waiting) Receipt(context.Context, events.ID, string) error { return nil }

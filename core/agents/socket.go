@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fermata-hitl/fermata/core"
 	"github.com/fermata-hitl/fermata/events"
 )
 
@@ -183,11 +182,8 @@ func (s *Socket) serve(ctx context.Context, c net.Conn) (waits bool) {
 	if !s.propose(ctx, c, call, event, adapter) {
 		return false
 	}
-	s.wg.Go(func() {
-		defer s.forget(c)
-		defer s.mend(c, &call)
-		s.wait(ctx, c, &call, adapter)
-	})
+	a := &asker{socket: s, conn: c, call: call, adapter: adapter, said: errNotSaid}
+	s.wg.Go(func() { a.stay(ctx) })
 	return true
 }
 
@@ -269,57 +265,6 @@ func (s *Socket) propose(ctx context.Context, c net.Conn, call events.HookCall, 
 	return true
 }
 
-// wait holds the connection until the verdict is delivered or the asker goes.
-// While a person thinks only this and [Socket.hear] are on the stacks, so both
-// are kept small.
-func (s *Socket) wait(ctx context.Context, c net.Conn, call *events.HookCall, a Adapter) {
-	defer s.gone(ctx, call)
-	connected, leave := context.WithCancel(ctx)
-	defer leave()
-	receipt := make(chan error, 1)
-	s.wg.Go(func() { s.hear(c, call, receipt, leave) })
-	v, err := s.o.Desk.Await(connected, call.Operation, call.Secret)
-	s.deliver(ctx, c, call, a, &v, err, receipt)
-}
-
-// hear waits for the receipt and tells of it, or of the connection's end.
-func (s *Socket) hear(c net.Conn, call *events.HookCall, receipt chan<- error, leave func()) {
-	line, err := readLine(c, 64, maxReceipt)
-	if err == nil {
-		err = checkReceipt(line, call.Operation)
-	}
-	receipt <- err
-	if err != nil {
-		leave()
-	}
-}
-
-// deliver says the verdict, or why there is none, and takes the receipt.
-func (s *Socket) deliver(ctx context.Context, c net.Conn, call *events.HookCall, a Adapter, v *core.Verdict, err error, receipt <-chan error) {
-	switch {
-	case len(receipt) > 0:
-		err = errors.New("it left, or confirmed a verdict that it had not heard")
-	case err != nil:
-		s.refused(ctx, c, call, err)
-	default:
-		_ = c.SetReadDeadline(time.Now().Add(s.o.FirstLine))
-		err = send(c, a.Reply(*call, *v))
-	}
-	if err != nil {
-		_ = c.Close()
-	}
-	if heard := <-receipt; err == nil {
-		err = heard
-	}
-	if err != nil {
-		s.o.Log.Info("an asker went without its verdict", "operation", call.Operation, "agent", call.Agent, "pid", call.PID, "cause", err)
-		return
-	}
-	if err := s.o.Desk.Receipt(ctx, call.Operation, call.Secret); err != nil {
-		s.o.Log.Warn("a receipt was not recorded", "operation", call.Operation, "error", err)
-	}
-}
-
 // gone reports the end of an asker's connection, unless it is the core that
 // goes: that ends no operation.
 func (s *Socket) gone(ctx context.Context, call *events.HookCall) {
@@ -354,17 +299,6 @@ func refusalCode(r events.Reject) events.Code {
 func (s *Socket) deny(c net.Conn, call events.HookCall, code events.Code, text string) {
 	s.o.Log.Warn("denied at the door", "agent", clip(call.Agent), "event", clip(call.Event), "code", code, "reason", text)
 	_ = send(c, Deny(events.Agent(call.Agent), call.Event, code, NotChecked(code, text)))
-}
-
-func checkReceipt(line []byte, op events.ID) error {
-	var r events.HookReceipt
-	if _, err := events.DecodeCommand(line, &r); err != nil {
-		return err
-	}
-	if r.Receipt != op {
-		return errors.New("a receipt for another operation")
-	}
-	return nil
 }
 
 // send writes one line. A peer that does not read it within ten seconds is

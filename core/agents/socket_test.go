@@ -75,16 +75,23 @@ func (d *desk) Propose(_ context.Context, p core.Proposal) error {
 	return d.refuse
 }
 
-func (d *desk) Await(ctx context.Context, op events.ID, _ string) (core.Verdict, error) {
+func (d *desk) Notify(_ events.ID, _ string, tell func(core.Verdict, error)) func() bool {
 	if d.fail != nil {
-		return core.Verdict{}, d.fail
+		tell(core.Verdict{}, d.fail)
+		return func() bool { return false }
 	}
-	select {
-	case v := <-d.verdicts:
-		return v, nil
-	case <-ctx.Done():
-		return core.Verdict{}, context.Cause(ctx)
-	}
+	left := make(chan struct{})
+	told := make(chan bool, 1)
+	go func() {
+		select {
+		case v := <-d.verdicts:
+			tell(v, nil)
+			told <- true
+		case <-left:
+			told <- false
+		}
+	}()
+	return func() bool { close(left); return !<-told }
 }
 
 func (d *desk) Receipt(context.Context, events.ID, string) error { d.say("receipt"); return nil }

@@ -23,7 +23,7 @@ func (e *Engine) Sync(p Place, c events.Sync) events.SyncReply {
 	if refused != nil {
 		return events.SyncReply{Refused: refused}
 	}
-	reply := events.SyncReply{Epoch: e.o.Epoch, Feed: ses.newest()}
+	reply := events.SyncReply{Epoch: e.o.Epoch, Feed: ses.feed.Load()}
 	var ids []events.ID
 	e.mu.Lock()
 	for id, op := range e.questions {
@@ -142,7 +142,7 @@ func (e *Engine) Claim(_ context.Context, f Frontend, p Place, c events.ClaimCom
 	op.due.lease = e.now().Add(ClaimLease)
 	op.mu.Unlock()
 	e.arm(op)
-	return events.ClaimReply{Claim: s.Question.Claim.Seq, LeaseMS: ClaimLease.Milliseconds()}
+	return events.ClaimReply{Claim: s.Question.Claim().Seq, LeaseMS: ClaimLease.Milliseconds()}
 }
 
 // Release gives the right back.
@@ -152,7 +152,7 @@ func (e *Engine) Release(_ context.Context, f Frontend, p Place, c events.Releas
 		return events.Ack{Refused: e.ending(p, c.Question)}
 	}
 	s, err := e.decide(op, f.Principal, func(s core.State) core.Command {
-		if s.Question.Claim.Seq != c.Claim {
+		if s.Question.Claim().Seq != c.Claim {
 			return nil
 		}
 		return core.Release{At: e.at(), Question: c.Question, Frontend: f.ID, Reason: events.ReleasedBack}
@@ -243,9 +243,13 @@ func (e *Engine) Find(_ context.Context, c events.Find) events.FindReply {
 	}
 	e.mu.Unlock()
 	if at == "" {
-		if at = e.search(c); at == "" {
-			return events.FindReply{Refused: refuse(events.RejectUnknownQuestion, "nothing in this core's log has that id")}
+		var err error
+		if at, err = e.search(c); err != nil {
+			return events.FindReply{Refused: typed(e.appendFailed(err))}
 		}
+	}
+	if at == "" {
+		return events.FindReply{Refused: refuse(events.RejectUnknownQuestion, "nothing in this core's log has that id")}
 	}
 	subject, err := events.ParseLogSubject(at)
 	if err != nil {
@@ -273,21 +277,22 @@ func (e *Engine) Find(_ context.Context, c events.Find) events.FindReply {
 	return r
 }
 
-// search reads the log back for an id that memory has forgotten. One search runs
-// at a time: whoever makes up ids must not keep the disk busy for everybody.
-func (e *Engine) search(c events.Find) string {
+// search reads the log back for an id that memory has forgotten, "" when it is
+// not there. One search runs at a time: whoever makes up ids must not keep the
+// disk busy for everybody.
+func (e *Engine) search(c events.Find) (subject string, _ error) {
 	select {
 	case e.searching <- struct{}{}:
 		defer func() { <-e.searching }()
 	case <-e.ctx.Done():
-		return ""
+		return "", ErrStopped
 	}
 	for r, err := range e.o.Log.Scan(e.ctx, 0) {
 		if err != nil {
-			return ""
+			return "", err
 		}
 		if p, err := events.ParseLogSubject(r.Subject); err == nil && c.Operation != "" && p.Operation == c.Operation {
-			return r.Subject
+			return r.Subject, nil
 		}
 		if c.Question == "" {
 			continue
@@ -298,11 +303,11 @@ func (e *Engine) search(c events.Find) string {
 		}
 		for _, ev := range m.Events {
 			if q, ok := ev.(events.Request); ok && q.ID == c.Question {
-				return r.Subject
+				return r.Subject, nil
 			}
 		}
 	}
-	return ""
+	return "", nil
 }
 
 func (e *Engine) openQuestion(p Place, id events.ID) (*operation, bool) {
@@ -346,14 +351,9 @@ func (e *Engine) ending(p Place, id events.ID) *events.Refused {
 	if !ok {
 		return refuse(events.RejectUnknownQuestion, "")
 	}
-	for _, q := range op.snapshot().Settled {
-		if q.ID != id {
-			continue
-		}
-		if q.Result == events.ResultAnswered {
-			return &events.Refused{Code: events.RejectAlreadyAnswered, Who: q.Who, Answer: q.Answer, When: q.At}
-		}
-		return &events.Refused{Code: events.RejectWithdrawn, EndReason: q.Reason, When: q.At}
+	s := op.snapshot()
+	if no := s.Closed(id); no != nil {
+		return no
 	}
 	return refuse(events.RejectUnknownQuestion, "")
 }

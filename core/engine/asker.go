@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"fmt"
@@ -39,7 +40,9 @@ func (e *Engine) Propose(ctx context.Context, p core.Proposal) error {
 	} else if other != nil {
 		return e.join(other, p.Secret)
 	}
-	err = e.propose(op, p)
+	if err = e.propose(op, p); err != nil {
+		e.giveUp(op) // a hook that it may have started decides nothing
+	}
 	<-op.turn
 	if err != nil {
 		e.forget(op)
@@ -65,36 +68,36 @@ func (e *Engine) propose(op *operation, p core.Proposal) error {
 		Kind: p.Kind, Agent: p.Agent, Path: p.Path, Tool: p.Tool, Cwd: p.Cwd, Profile: p.Profile,
 		Secret: events.DigestOf([]byte(p.Secret)), AgentDeadline: events.At(p.Deadline),
 	}}
+	sub := hooks.Subject{Event: p.Event, Agent: p.Agent, Profile: p.Profile, Cwd: p.Cwd, Tool: p.Tool, Args: p.Args}
 	set, err := e.o.Rules.For(p.Cwd)
 	if err != nil {
 		cmd.Refuse, cmd.Reason = events.CodeHooksConfigInvalid, err.Error()
 	} else {
 		op.set, cmd.Op.Config = set, set.Digest
 	}
-	e.arguments(&cmd, set, p)
+	e.arguments(&cmd, set, p, sub)
 	s := op.state
 	if cmd.Refuse == "" {
 		n := core.Next{Plan: core.Plan{Config: set.Digest}, Run: e.newID(), Available: e.capable(op.place) > 0}
-		n.Plan.Hooks = set.Plan(hooks.Subject{
-			Event: p.Event, Agent: p.Agent, Profile: p.Profile, Cwd: p.Cwd, Tool: p.Tool, Args: cmd.Args,
-		})
+		sub.Args = cmd.Args
+		n.Plan.Hooks = set.Plan(sub)
 		cmd.Next = n
 	}
 	d, err := core.Decide(s, cmd)
 	if err != nil {
 		return err
 	}
-	_, err = e.write(op, s, d, e.o.Owner)
+	_, err = e.write(op, s, d, 0, e.o.Owner)
 	return err
 }
 
 // arguments makes the canonical form and decides about arguments that have
 // none or do not fit: where a hook would check them they are refused.
-func (e *Engine) arguments(cmd *core.Propose, set *hooks.Set, p core.Proposal) {
+func (e *Engine) arguments(cmd *core.Propose, set *hooks.Set, p core.Proposal, sub hooks.Subject) {
 	args, err := core.Canonical(p.Args)
 	switch {
-	case err != nil && set != nil && !set.Gates(p.Event):
-		args = p.Args // nobody would check them: they run as they came
+	case err != nil && set != nil && len(set.Plan(sub)) == 0:
+		args = p.Args // no hook would check them: they run as they came
 	case err != nil:
 		cmd.Op.Version = events.Version{Digest: events.DigestOf(p.Args), Bytes: len(p.Args)}
 		if cmd.Refuse == "" {
@@ -103,50 +106,14 @@ func (e *Engine) arguments(cmd *core.Propose, set *hooks.Set, p core.Proposal) {
 		return
 	}
 	cmd.Op.Version = events.Version{Digest: events.DigestOf(args), Bytes: len(args)}
-	if len(args) > maxMessage-(64<<10) {
+	if len(args) > maxArguments {
 		if cmd.Refuse == "" {
 			cmd.Refuse = events.CodeTooLarge
-			cmd.Reason = fmt.Sprintf("%d bytes of arguments; the log takes %d", len(args), maxMessage-(64<<10))
+			cmd.Reason = fmt.Sprintf("%d bytes of arguments; the log takes %d", len(args), maxArguments)
 		}
 		return
 	}
 	cmd.Args = args
-}
-
-// Await waits for the verdict.
-func (e *Engine) Await(ctx context.Context, id events.ID, secret string) (core.Verdict, error) {
-	op, ok := e.lookup(id)
-	if !ok {
-		return core.Verdict{}, refuse(events.RejectUnknownOperation, "propose it first")
-	}
-	op.mu.Lock()
-	if !owns(&op.state, secret) {
-		op.mu.Unlock()
-		return core.Verdict{}, refuse(events.RejectNotYours, "")
-	}
-	if op.verdict == nil {
-		op.verdict = make(chan struct{})
-	}
-	ch := op.verdict
-	op.wake()
-	op.mu.Unlock()
-	select {
-	case <-ch:
-		return op.tell(), nil
-	case <-e.ctx.Done():
-		return core.Verdict{}, ErrStopped
-	case <-ctx.Done():
-		return core.Verdict{}, context.Cause(ctx)
-	}
-}
-
-func (op *operation) tell() core.Verdict {
-	op.mu.Lock()
-	defer op.mu.Unlock()
-	if v, ok := core.VerdictOf(op.state); ok {
-		return v
-	}
-	return core.FaultVerdict(op.state, op.fault)
 }
 
 // Receipt records that the asker has the verdict and is about to act on it. Its
@@ -227,7 +194,8 @@ func (e *Engine) withdraw(op *operation, reason events.EndReason) {
 // owns takes a pointer because it is called where askers wait: a State on each
 // of their stacks would be more than all else that waiting costs.
 func owns(s *core.State, secret string) bool {
-	return subtle.ConstantTimeCompare([]byte(s.Proposed.Secret), []byte(events.DigestOf([]byte(secret)))) == 1
+	sum := sha256.Sum256([]byte(secret))
+	return subtle.ConstantTimeCompare(s.Proposed.Secret[:], sum[:]) == 1
 }
 
 // join counts one more connection of the asker.
@@ -274,6 +242,7 @@ func (e *Engine) rejoin(op *operation, secret string) error {
 		e.forget(again)
 		return err
 	}
+	e.takeUp(again)
 	return nil
 }
 
@@ -307,21 +276,20 @@ func (e *Engine) lookup(id events.ID) (*operation, bool) {
 func (e *Engine) admit(op *operation) (other *operation, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	id := op.state.ID
 	if e.draining || e.stopped() {
 		return nil, ErrStopped
 	}
-	if other, taken := e.ops[id]; taken {
+	if other, taken := e.ops[op.id]; taken {
 		return other, nil
 	}
-	e.ops[id] = op
+	e.ops[op.id] = op
 	return nil, nil
 }
 
 func (e *Engine) forget(op *operation) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.ops[op.state.ID] == op {
-		delete(e.ops, op.state.ID)
+	if e.ops[op.id] == op {
+		delete(e.ops, op.id)
 	}
 }

@@ -50,8 +50,9 @@ const (
 // snapshotEvery is the number of messages between two snapshots.
 const snapshotEvery = 10_000
 
-// maxMessage bounds arguments together with the rest of their message, bytes.
-const maxMessage = 4 << 20
+// maxArguments bounds an operation's arguments, bytes: they stand in one message,
+// of at most 4 MiB, with the rest of it.
+const maxArguments = 4<<20 - 64<<10
 
 // ErrStopped is returned to waiters when the engine's Run ends. Nothing is
 // withdrawn: the next core goes on where the log stands.
@@ -77,6 +78,8 @@ type Options struct {
 	Run   hooks.Runner
 	Core  events.Token
 	Epoch events.ID
+	// Alone says that no other core serves the same frontends.
+	Alone bool
 	// Owner is the principal of askers on the local socket, such as "uid:1000".
 	Owner string
 	// Timeout is how long a question waits for a person; 0 = without end.
@@ -120,7 +123,8 @@ type Engine struct {
 	written   atomic.Uint64 // messages since the last snapshot
 	snapping  atomic.Bool
 	searching chan struct{} // one token: reading back through the whole log
-	full      atomic.Bool
+	warned    atomic.Bool   // the log is over 80 % of its limit
+	full      atomic.Bool   // over 90 %
 	// doubtful is set once an append's outcome stayed unknown: memory may then
 	// lack what the log has, and no snapshot is made of it.
 	doubtful atomic.Bool
@@ -204,8 +208,9 @@ func (e *Engine) checkUsage(ctx context.Context) {
 		return
 	}
 	share := float64(u.Bytes) / float64(u.Limit)
-	if full := share >= 0.9; full != e.full.Swap(full) || (share >= 0.8 && !full) {
-		e.o.Logger.Warn("the log is filling up", "bytes", u.Bytes, "limit", u.Limit, "refusing_new", full)
+	full, warned := share >= 0.9, share >= 0.8
+	if changed := e.full.Swap(full) != full; e.warned.Swap(warned) != warned || changed {
+		e.o.Logger.Warn("the log's filling has passed a mark", "bytes", u.Bytes, "limit", u.Limit, "refusing_new", full)
 	}
 }
 

@@ -86,7 +86,7 @@ func (e *Engine) launch(op *operation, s core.State, m events.Message) (cancel f
 		}
 		ctx, end := context.WithCancel(e.ctx)
 		op.mu.Lock()
-		op.endRun = end
+		op.running, op.endRun = started.Run, end
 		op.mu.Unlock()
 		run := hookRun{op: op, started: started, set: set, state: after, args: args}
 		e.tasks.Go(func() {
@@ -108,13 +108,23 @@ type hookRun struct {
 
 func (e *Engine) runHook(ctx context.Context, r hookRun) {
 	res, hook := e.execute(ctx, r)
+	cut := ctx.Err() != nil
 	r.op.mu.Lock()
-	r.op.endRun = nil
+	if r.op.running == r.started.Run {
+		r.op.endRun = nil
+	}
 	r.op.mu.Unlock()
 	if e.stopped() {
 		return // the run stays open in the log; the next core abandons it
 	}
 	_, err := e.decide(r.op, "core", func(s core.State) core.Command {
+		switch {
+		case r.op.givenUp():
+			return nil // likewise: whoever takes the operation up abandons the run
+		case cut && s.Phase == core.PhaseHook && s.Run.Run == r.started.Run:
+			// It was ended because the append seemed lost; the log has it after all.
+			return core.Abandon{At: e.at(), Next: e.next(r.op, s, s.Args())}
+		}
 		return e.hookDone(r, hook, res, s)
 	})
 	if err != nil && !e.stopped() {
@@ -169,7 +179,7 @@ func (e *Engine) hookDone(r hookRun, hook hooks.Hook, res hooks.Result, s core.S
 		switch {
 		case err != nil:
 			res = hooks.Failure(hook, events.CodeHookBadVerdict, "args_override does not fit: "+err.Error())
-		case len(merged) > maxMessage-(64<<10):
+		case len(merged) > maxArguments:
 			res = hooks.Failure(hook, events.CodeTooLarge, "args_override makes the arguments too large")
 		default:
 			args, cmd.Args = merged, merged
@@ -222,6 +232,12 @@ func (e *Engine) ask(op *operation, hook hooks.Hook, s core.State) *core.Ask {
 func (e *Engine) giveUp(op *operation) {
 	op.mu.Lock()
 	op.fault = events.CodeLogUnavailable
-	op.wake()
 	op.mu.Unlock()
+	e.wake(op)
+}
+
+func (op *operation) givenUp() bool {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	return op.fault != ""
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,7 +147,12 @@ func TestEntrances(t *testing.T) {
 		if v := r.propose(`{"a":1,"a":2}`).verdict(); v.Code != events.CodeNoCanonicalForm {
 			t.Fatal(toJSON(v))
 		}
-		pass(2 * time.Second)
+		other := "version: 1\nhooks:\n  - id: h1\n    event: before_tool_call\n    match: {tool_kind: shell}\n" +
+			"    execution: {mode: blocking}\n    run: {type: command, argv: [h1]}\n"
+		must(t, os.WriteFile(filepath.Join(r.dir, "config", "hooks.yaml"), []byte(other), 0o600))
+		if v := r.propose(`{"a":1,"a":2}`).verdict(); !v.Allow {
+			t.Fatalf("a rule about other tools: %s", toJSON(v))
+		}
 		r.rules()
 		if v := r.propose(`{"a":1,"a":2}`).verdict(); !v.Allow {
 			t.Fatal(toJSON(v))
@@ -311,16 +317,16 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// deaf is the real log whose acknowledgements tests can keep back: the message
-// is in it and nobody heard so.
+// deaf is the real log that loses the next acknowledgement: the message is in it
+// and nobody heard so.
 type deaf struct {
 	engine.Log
-	lost bool
+	lose atomic.Bool
 }
 
 func (d *deaf) Append(ctx context.Context, e journal.Entry) (uint64, error) {
 	seq, err := d.Log.Append(ctx, e)
-	if d.lost && err == nil {
+	if err == nil && d.lose.Swap(false) {
 		return 0, journal.ErrUnavailable
 	}
 	return seq, err
@@ -343,22 +349,23 @@ func TestUnheardAck(t *testing.T) {
 	}{
 		"a no":                      {[]string{"h1"}, events.AnswerCancel, events.CodeDeclined, "h1"},
 		"a yes that commits":        {[]string{"h1"}, events.AnswerContinue, events.CodeChecked, "h1"},
-		"a yes that starts a hook":  {[]string{"h1", "h2"}, events.AnswerContinue, events.CodeChecked, "h1 h2 h2"},
-		"a yes that asks once more": {[]string{"h1", "ask"}, events.AnswerContinue, events.CodeDeclined, "h1 ask ask"},
+		"a yes that starts a hook":  {[]string{"h1", "h2"}, events.AnswerContinue, events.CodeChecked, "h1 h2"},
+		"a yes whose hook is cut":   {[]string{"h1", "slow"}, events.AnswerContinue, events.CodeChecked, "h1 slow slow"},
+		"a yes that asks once more": {[]string{"h1", "ask"}, events.AnswerContinue, events.CodeDeclined, "h1 ask"},
 	} {
 		bubble(t, name+" whose ack nobody heard: given again, it goes on where the log stands", func(t *testing.T) {
 			r, log := start(t, engine.Options{}, want.hooks...)
 			r.hook["h1"], r.hook["ask"] = asks, asks
+			r.hook["slow"] = func(hooks.Input) hooks.Result { pass(100 * time.Millisecond); return allow }
 			s := r.attach("uid:1")
 			keep(t, s)
 			c := r.propose(`{}`)
 			q := s.question()
-			log.lost = true
+			log.lose.Store(true)
 			if a := s.answer(q, want.answer); a.Refused == nil || a.Refused.Code != events.RejectLogUnavailable {
 				t.Fatal(toJSON(a))
 			}
 			pass(time.Second)
-			log.lost = false
 			if a := s.answer(q, want.answer); a.Refused != nil {
 				t.Fatal(toJSON(a))
 			}
@@ -382,26 +389,23 @@ func TestUnheardAck(t *testing.T) {
 		s := r.attach("uid:1")
 		keep(t, s)
 		c := r.propose(`{}`)
-		q := s.question()
-		log.lost = true
+		s.question()
+		log.lose.Store(true)
 		pass(11 * time.Second)
-		log.lost = false
 		if v := c.verdict(); v.Code != events.CodeTimedOut {
 			t.Error(toJSON(v))
 		}
 		if r.eng.Sessions(events.DoorAll)[0].Open != 0 {
 			t.Error("the question still counts as open")
 		}
-		_ = q
 	})
 	bubble(t, "a proposal whose ack nobody heard: the same call again goes on with it", func(t *testing.T) {
 		r, log := start(t, engine.Options{}, "h1")
 		p := r.proposal(`{}`)
-		log.lost = true
+		log.lose.Store(true)
 		if err := r.eng.Propose(t.Context(), p); err == nil {
 			t.Fatal("proposed")
 		}
-		log.lost = false
 		if v := r.send(p).verdict(); !v.Allow {
 			t.Error(toJSON(v))
 		}

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,11 +27,12 @@ type operation struct {
 	state core.State
 	stale bool        // an append's outcome is unknown: read the log before deciding
 	set   *hooks.Set  // the configuration that it began with; nil if that is gone
-	fault events.Code // set when the log would not take its end: the asker is refused
+	fault events.Code // set when this core has given it up: the asker is refused
 
 	askers   int           // connections that wait for the verdict
-	verdict  chan struct{} // closed when there is a verdict; nil until somebody waits
+	waiters  *waiter       // who waits for the verdict
 	heardAll chan struct{} // closed when no asker is left; nil until somebody waits
+	running  events.ID     // the hook's run that endRun ends
 	endRun   context.CancelFunc
 
 	received []events.ID    // capable frontends that have the question in their list
@@ -59,7 +62,6 @@ func (op *operation) subject() string {
 	return events.OperationSubject(op.place.Project, op.place.Session, op.id)
 }
 
-// snapshotOf reads the state without deciding anything.
 func (op *operation) snapshot() core.State {
 	op.mu.Lock()
 	defer op.mu.Unlock()
@@ -91,11 +93,11 @@ func (e *Engine) decide(op *operation, principal string, want wants) (core.State
 		if cmd == nil {
 			return s, nil
 		}
-		d, refusal := e.decideWithDrawn(op, s, cmd)
+		d, drawn, refusal := e.decideWithDrawn(op, s, cmd)
 		if len(d.Events) == 0 {
 			return s, refusal
 		}
-		next, err := e.write(op, s, d, principal)
+		next, err := e.write(op, s, d, drawn, principal)
 		if _, ok := errors.AsType[*journal.Lost](err); ok {
 			op.mark(true)
 			continue
@@ -107,14 +109,14 @@ func (e *Engine) decide(op *operation, principal string, want wants) (core.State
 	}
 }
 
-// decideWithDrawn writes drawings that are still in memory together with the
-// decision that follows them.
-func (e *Engine) decideWithDrawn(op *operation, s core.State, cmd core.Command) (core.Decision, error) {
+// decideWithDrawn puts the drawings that are still in memory before the decision
+// that follows them; drawn counts them.
+func (e *Engine) decideWithDrawn(op *operation, s core.State, cmd core.Command) (_ core.Decision, drawn int, _ error) {
 	op.mu.Lock()
-	drawn := op.drawn
+	waiting := op.drawn
 	op.mu.Unlock()
 	var first core.Decision
-	for _, p := range drawn {
+	for _, p := range waiting {
 		d, err := core.Decide(s, p)
 		if err != nil {
 			continue // the question it drew has ended
@@ -126,17 +128,19 @@ func (e *Engine) decideWithDrawn(op *operation, s core.State, cmd core.Command) 
 	}
 	d, refusal := core.Decide(s, cmd)
 	if len(d.Events) == 0 {
-		return core.Decision{}, refusal
+		return core.Decision{}, 0, refusal
 	}
 	d.Events = append(first.Events, d.Events...)
-	return d, refusal
+	return d, len(waiting), refusal
 }
 
-// write appends one decision and, after the ack, applies and performs it.
-func (e *Engine) write(op *operation, s core.State, d core.Decision, principal string) (core.State, error) {
+// write appends one decision and, after the ack, applies and performs it. With
+// it go the first of the drawings in memory, as many as drawn says; others may
+// have come meanwhile.
+func (e *Engine) write(op *operation, s core.State, d core.Decision, drawn int, principal string) (core.State, error) {
 	m := events.Message{
 		ID: e.newID(), Project: op.place.Project, Session: op.place.Session, Operation: s.ID, Turn: s.Turn,
-		At: e.at(), Principal: principal, Prev: s.Hash, Events: d.Events, Bodies: d.Bodies,
+		At: e.at(), Principal: principal, Prev: s.Hash.Digest(), Events: d.Events, Bodies: d.Bodies,
 	}
 	if s.Seq == 0 {
 		m.Traceparent = s.Traceparent
@@ -167,7 +171,7 @@ func (e *Engine) write(op *operation, s core.State, d core.Decision, principal s
 	m.Hash = hash
 	next := core.Apply(s, m)
 	op.mu.Lock()
-	op.state, op.drawn = next, nil
+	op.state, op.drawn = next, slices.Clone(op.drawn[drawn:])
 	op.mu.Unlock()
 	e.advance(m.Seq)
 	e.perform(op, m, next)
@@ -187,42 +191,63 @@ func (e *Engine) appendFailed(err error) error {
 }
 
 // freshen reads the operation from the log again when an append left its state
-// in doubt.
+// in doubt. An append that was never acknowledged may have come through: what
+// the log has more than this core knew is performed now.
 func (e *Engine) freshen(op *operation) error {
 	op.mu.Lock()
-	stale, id := op.stale, op.state.ID
+	stale, id, known := op.stale, op.state.ID, op.state.Seq
 	op.mu.Unlock()
 	if !stale {
 		return nil
 	}
-	s, err := e.fold(op.subject())
-	if err != nil {
-		return e.appendFailed(err)
+	s := core.State{ID: id}
+	type step struct {
+		m     events.Message
+		after core.State
 	}
-	if s.ID == "" {
-		s = core.State{ID: id}
+	var missed []step
+	for m, err := range e.messages(op.subject()) {
+		if err != nil {
+			return e.appendFailed(err)
+		}
+		if s = core.Apply(s, m); m.Seq > known {
+			missed = append(missed, step{m, s})
+		}
 	}
 	op.mu.Lock()
 	op.state, op.stale = s, false
 	op.mu.Unlock()
+	for _, past := range missed {
+		e.perform(op, past.m, past.after)
+	}
 	return nil
 }
 
-// fold reads one subject from the log.
-func (e *Engine) fold(subject string) (core.State, error) {
-	var s core.State
-	for r, err := range e.o.Log.Read(e.ctx, subject) {
+// fold reads the state behind one subject from the log.
+func (e *Engine) fold(subject string) (s core.State, _ error) {
+	for m, err := range e.messages(subject) {
 		if err != nil {
 			return core.State{}, err
 		}
-		m, err := events.DecodeMessage(r.Data)
-		if err != nil {
-			return core.State{}, err
-		}
-		m.Seq = r.Seq
 		s = core.Apply(s, m)
 	}
 	return s, nil
+}
+
+// messages reads one subject from the log. An error is the last thing it yields.
+func (e *Engine) messages(subject string) iter.Seq2[events.Message, error] {
+	return func(yield func(events.Message, error) bool) {
+		for r, err := range e.o.Log.Read(e.ctx, subject) {
+			var m events.Message
+			if err == nil {
+				m, err = events.DecodeMessage(r.Data)
+			}
+			m.Seq = r.Seq
+			if !yield(m, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 func (op *operation) mark(stale bool) {
@@ -255,8 +280,8 @@ func (e *Engine) perform(op *operation, m events.Message, s core.State) {
 	if s.Phase == core.PhaseEnded && op.endRun != nil {
 		op.endRun()
 	}
-	op.wake()
 	op.mu.Unlock()
+	e.wake(op)
 	e.index(op, m)
 	e.tell(op, m, s)
 	e.arm(op)
@@ -275,25 +300,16 @@ func (op *operation) note(ev events.Event, s core.State, now time.Time) {
 	case events.Claimed:
 		op.due.lease = now.Add(ClaimLease)
 	case events.Released:
-		if s.Question.Claim.Seq == 0 {
+		if s.Question.Claim().Seq == 0 {
 			op.due.lease = time.Time{}
 		}
 	case events.Response, events.Withdrawn:
 		op.received = nil
 		op.due = dues{asker: op.due.asker}
 	case events.Presented:
-		op.due.drawn = time.Time{}
-	}
-}
-
-// wake lets waiters go when there is something to tell them. op.mu is held.
-func (op *operation) wake() {
-	if op.verdict == nil {
-		return
-	}
-	if _, ok := core.VerdictOf(op.state); ok || op.fault != "" {
-		close(op.verdict)
-		op.verdict = nil
+		if op.due.drawn = (time.Time{}); len(op.drawn) > 0 {
+			op.due.drawn = now.Add(DrawnWithin)
+		}
 	}
 }
 
@@ -315,8 +331,9 @@ func (e *Engine) index(op *operation, m events.Message) {
 
 // opened notes an open question. e.mu is held.
 func (e *Engine) opened(question events.ID, op *operation) {
+	_, again := e.questions[question]
 	e.questions[question] = op
-	if ses, ok := e.sessions[op.place.Session]; ok {
+	if ses, ok := e.sessions[op.place.Session]; ok && !again {
 		ses.asked++
 	}
 }

@@ -66,7 +66,7 @@ func (e *Engine) Hello(f Frontend, scope string, h events.Hello) events.HelloRep
 	fe.lapse.Reset(FrontendLease)
 	fe.principal, fe.kind, fe.name, fe.capable, fe.scope = f.Principal, h.Kind, h.Name, h.Capable, scope
 	return events.HelloReply{
-		Core: e.o.Core, Epoch: e.o.Epoch, LeaseMS: FrontendLease.Milliseconds(), Sessions: e.heads(scope),
+		Core: e.o.Core, Epoch: e.o.Epoch, LeaseMS: FrontendLease.Milliseconds(), Alone: e.o.Alone, Principal: f.Principal, Sessions: e.heads(scope),
 	}
 }
 
@@ -87,7 +87,7 @@ func (e *Engine) Renew(f Frontend, scope string, r events.Renew) events.RenewRep
 	e.mu.Unlock()
 	for _, op := range asking {
 		op.mu.Lock()
-		if op.state.Question.Claim.Frontend == f.ID && !op.due.lease.IsZero() {
+		if op.state.Question.Claim().Frontend == f.ID && !op.due.lease.IsZero() {
 			op.due.lease = e.now().Add(ClaimLease)
 		}
 		op.mu.Unlock()
@@ -119,7 +119,7 @@ func (e *Engine) detach(id events.ID, why events.ReleaseReason) {
 				op.due.nobody = e.now().Add(NobodyGrace)
 			}
 		}
-		claimed := op.state.Question.Open && op.state.Question.Claim.Seq != 0 && op.state.Question.Claim.Frontend == id
+		claimed := op.state.Question.Open && op.state.Question.Claim().Seq != 0 && op.state.Question.Claim().Frontend == id
 		op.mu.Unlock()
 		if claimed {
 			e.release(op, id, why)

@@ -16,7 +16,7 @@ import (
 
 // foldVersion changes whenever core.State or the fold does: an older snapshot
 // is then dropped and the log read from its beginning.
-const foldVersion = 2
+const foldVersion = 3
 
 type cachedSession struct {
 	Place  Place
@@ -154,29 +154,48 @@ func (e *Engine) remember(p Place, opened events.SessionOpened) {
 }
 
 // resume takes up an operation that the core before left open. Its asker has a
-// while to return, its question a while to find a frontend, its claim one fresh
-// lease; a hook that was running runs again.
+// while to return.
 func (e *Engine) resume(s core.State) {
-	now := e.now()
 	op := newOperation(Place{s.Project, s.Session}, s.ID, s)
-	op.due.asker = now.Add(AskerReturn)
+	op.due.asker = e.now().Add(AskerReturn)
 	e.ops[s.ID] = op
 	for _, q := range s.Settled {
 		e.ended.question(q.ID, op.subject())
 	}
-	if s.Phase == core.PhaseAsking {
-		e.opened(s.Question.ID, op)
-		op.due.deadline = s.Question.Deadline.Time()
-		if s.Question.WhenNobody != events.NobodyWait {
-			op.due.nobody = now.Add(NobodyGrace)
-		}
-		if s.Question.Claim.Seq != 0 {
-			op.due.lease = now.Add(ClaimLease)
+	e.takeUp(op)
+}
+
+// takeUp performs what an operation that was read from the log waits for. Its
+// question has a while to find a frontend, its claim one fresh lease; a hook that
+// was running runs again.
+func (e *Engine) takeUp(op *operation) {
+	for _, effect := range core.Pending(op.snapshot()) {
+		switch effect := effect.(type) {
+		case core.RunHook:
+			e.tasks.Go(func() { e.runAgain(op) })
+		case core.Offer:
+			e.offerAgain(op, effect.Question)
+		case core.WaitUntil:
+			op.mu.Lock()
+			op.due.deadline = effect.At.Time()
+			op.mu.Unlock()
+		case core.Deliver: // its asker comes for it
 		}
 	}
 	e.arm(op)
-	if s.Phase == core.PhaseHook {
-		e.tasks.Go(func() { e.runAgain(op) })
+}
+
+func (e *Engine) offerAgain(op *operation, q core.Question) {
+	e.mu.Lock()
+	e.opened(q.ID, op)
+	e.mu.Unlock()
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	if q.WhenNobody != events.NobodyWait {
+		op.due.nobody = e.now().Add(NobodyGrace)
+	}
+	if q.Claim().Seq != 0 {
+		op.due.lease = e.now().Add(ClaimLease)
 	}
 }
 

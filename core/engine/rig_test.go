@@ -183,9 +183,14 @@ func (r *rig) send(p core.Proposal) *call {
 
 func (c *call) verdict() core.Verdict {
 	c.r.t.Helper()
-	o := <-c.result
-	must(c.r.t, o.err)
-	return o.v
+	select {
+	case o := <-c.result:
+		must(c.r.t, o.err)
+		return o.v
+	case <-time.After(24 * time.Hour): // of fake time
+		c.r.t.Fatal("the asker hears nothing")
+	}
+	return core.Verdict{}
 }
 
 // screen is an attached frontend that has every question in its list.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/fermata-hitl/fermata/core"
 	"github.com/fermata-hitl/fermata/core/journal"
@@ -22,14 +23,8 @@ type session struct {
 	err    error         // set before ready is closed
 	asked  int           // open questions; under the engine's lock
 
-	mu   sync.Mutex
-	feed uint64 // number of the newest feed message of this epoch
-}
-
-func (s *session) newest() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.feed
+	feeding sync.Mutex    // messages leave in the order of their numbers
+	feed    atomic.Uint64 // number of the newest feed message of this epoch
 }
 
 // publish sends a message of the feed. Numbers are consecutive in the order in
@@ -41,10 +36,11 @@ func (e *Engine) publish(p Place, live events.Live) {
 	if !ok {
 		return
 	}
-	ses.mu.Lock()
-	defer ses.mu.Unlock()
-	ses.feed++
-	e.o.Feed(p, string(e.o.Epoch)+"."+strconv.FormatUint(ses.feed, 10), live.Seq, live)
+	ses.feeding.Lock()
+	defer ses.feeding.Unlock()
+	n := ses.feed.Load() + 1
+	e.o.Feed(p, string(e.o.Epoch)+"."+strconv.FormatUint(n, 10), live.Seq, live)
+	ses.feed.Store(n) // only now: a reply that names it leaves behind the message
 }
 
 // open returns the session of a proposal and writes its beginning when this is
@@ -112,7 +108,7 @@ func (e *Engine) begin(ses *session) error {
 func (s *session) head() events.SessionHead {
 	return events.SessionHead{
 		Project: s.place.Project, Session: s.place.Session, Agent: s.opened.Agent, Native: shown(s.opened.Native),
-		ProjectPath: s.opened.ProjectPath, Parent: s.opened.Parent, Feed: s.newest(),
+		ProjectPath: s.opened.ProjectPath, Parent: s.opened.Parent, Feed: s.feed.Load(),
 	}
 }
 

@@ -67,8 +67,8 @@ func (e *Engine) tick(op *operation) {
 	if past(d.drawn) {
 		e.flush(op)
 	}
-	if past(d.lease) && s.Question.Claim.Seq != 0 {
-		e.release(op, s.Question.Claim.Frontend, events.ReleasedLapsed)
+	if past(d.lease) && s.Question.Claim().Seq != 0 {
+		e.release(op, s.Question.Claim().Frontend, events.ReleasedLapsed)
 	}
 	if past(d.asker) {
 		e.abandoned(op, s)
@@ -105,12 +105,14 @@ func (e *Engine) endQuestion(op *operation, question events.ID, why events.EndRe
 	})
 	op.mu.Lock()
 	defer op.mu.Unlock()
-	again := time.Time{}
-	if err != nil {
-		again = e.now().Add(retry)
-	}
-	if op.state.Question.ID == question {
-		op.due.deadline, op.due.nobody = again, time.Time{}
+	switch again := e.now().Add(retry); {
+	case op.state.Question.ID != question:
+	case err == nil:
+		op.due.deadline, op.due.nobody = time.Time{}, time.Time{}
+	case why == events.EndDeadline:
+		op.due.deadline = again
+	default:
+		op.due.nobody = again
 	}
 }
 
@@ -130,18 +132,21 @@ func (e *Engine) abandoned(op *operation, s core.State) {
 	}
 }
 
-// quiesce stops every timer, so that nothing begins while the engine ends.
+// quiesce stops every timer, so that nothing begins while the engine ends, and
+// tells whoever waits that it does.
 func (e *Engine) quiesce() {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, op := range e.ops {
+	open := e.all()
+	for _, fe := range e.frontends {
+		fe.lapse.Stop()
+	}
+	e.mu.Unlock()
+	for _, op := range open {
 		op.mu.Lock()
 		if op.timer != nil {
 			op.timer.Stop()
 		}
 		op.mu.Unlock()
-	}
-	for _, fe := range e.frontends {
-		fe.lapse.Stop()
+		e.wake(op)
 	}
 }

@@ -41,12 +41,12 @@ func (e *Engine) viewOf(p Place, s core.State) view {
 	v := view{events.Question{
 		ID: q.ID, Gate: q.Gate, Operation: s.ID, Project: p.Project, Session: p.Session, Agent: s.Proposed.Agent,
 		ProjectPath: path, Cwd: s.Proposed.Cwd, Kind: s.Proposed.Kind, Path: s.Proposed.Path, Tool: s.Proposed.Tool,
-		Hook: q.Hook, Reason: string(s.Body(events.ReasonBody(q.ID))), Version: q.Version, Args: s.Body(events.ArgsBody(q.Version.N)),
-		Attempt: q.Attempt, Previous: q.Previous, AskedAt: q.AskedAt, Deadline: q.Deadline, DeadlineFrom: q.DeadlineFrom,
+		Hook: s.Run.Hook, Reason: string(s.Body(events.ReasonBody(q.ID))), Version: s.Current(), Args: s.Args(),
+		Attempt: s.Attempt, Previous: s.Yes, AskedAt: q.AskedAt, Deadline: q.Deadline, DeadlineFrom: q.DeadlineFrom,
 		Changed: changes(s, q), Seq: s.Seq,
 	}}
-	if q.Claim.Seq != 0 {
-		v.ClaimedBy = claimOf(q.Claim)
+	if c := q.Claim(); c.Seq != 0 {
+		v.ClaimedBy = claimOf(c)
 	}
 	return v
 }
@@ -62,7 +62,7 @@ func changes(s core.State, q core.Question) []events.Change {
 	if len(q.Changed) == 0 {
 		return nil
 	}
-	before, after := fields(s.Body(events.ArgsBody(q.Previous))), fields(s.Body(events.ArgsBody(q.Version.N)))
+	before, after := fields(s.Body(events.ArgsBody(s.Yes))), fields(s.Args())
 	list := make([]events.Change, 0, len(q.Changed))
 	for _, name := range q.Changed {
 		list = append(list, events.Change{Name: name, Old: before[name], New: after[name]})
@@ -133,22 +133,23 @@ func endOf(q core.Settled) events.End {
 }
 
 func lineOf(p Place, s core.State) events.Line {
+	end := s.Close()
 	l := events.Line{
 		Operation: s.ID, Project: p.Project, Session: p.Session, Agent: s.Proposed.Agent, Path: s.Proposed.Path,
-		Tool: s.Proposed.Tool, Code: s.Code, Outcome: s.Outcome, Ran: s.Ran, Committed: s.Committed.Digest,
-		Bytes: s.Committed.Bytes, At: s.At,
+		Tool: s.Proposed.Tool, Code: end.Code, Outcome: end.Outcome, Ran: end.Ran, Committed: end.Committed.Digest,
+		Bytes: end.Committed.Bytes, At: s.At,
 	}
 	if n := len(s.Settled); n > 0 {
 		l.Question, l.Who = s.Settled[n-1].ID, s.Settled[n-1].Who
 	}
 	switch {
-	case s.Outcome != "":
+	case end.Outcome != "":
 		l.State = "finished"
 	case s.Phase == core.PhaseCommitted && s.Delivered:
 		l.State = "delivered"
 	case s.Phase == core.PhaseCommitted:
 		l.State = "committed"
-	case s.Code != "":
+	case end.Code != "":
 		l.State = "refused"
 	case s.Phase == core.PhaseEnded:
 		l.State = "aborted"

@@ -262,7 +262,7 @@ func (f fileReader) match(v value, h Hook) match {
 		o.field("cwd").fail("is no valid pattern for a path")
 	}
 	if kind := o.field("tool_kind"); m.toolKind != "" && !slices.Contains(events.ToolKinds(), m.toolKind) {
-		kind.warn("no agent reports this kind, so the hook never runs; known: %s", strings.Join(events.ToolKinds(), ", "))
+		kind.fail("%q is no kind of tool, so the rule would never hold; known: %s", m.toolKind, strings.Join(events.ToolKinds(), ", "))
 	}
 	for _, e := range o.field("args").entries() {
 		m.args = append(m.args, f.condition(e, h))

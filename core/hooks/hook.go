@@ -151,16 +151,6 @@ func (s *Set) Plan(sub Subject) []events.Hook {
 	return plan
 }
 
-// Gates reports whether any hook could decide about this event.
-func (s *Set) Gates(e events.HookEvent) bool {
-	for _, h := range s.Hooks {
-		if h.decides(e) {
-			return true
-		}
-	}
-	return false
-}
-
 // Hook returns the hook with an index that a plan of this set gave out.
 func (s *Set) Hook(index int) Hook { return s.Hooks[index] }
 

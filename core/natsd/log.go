@@ -28,8 +28,9 @@ func (l *serverLog) fatal() error {
 // Noticef and the methods below are what the server calls.
 func (l *serverLog) Noticef(f string, v ...any) { l.log.Debug("nats: " + fmt.Sprintf(f, v...)) }
 
-// Warnf is a condition that the server goes on with.
-func (l *serverLog) Warnf(f string, v ...any) { l.log.Warn("nats: " + fmt.Sprintf(f, v...)) }
+// Warnf is a condition that the server goes on with. What it says at each start
+// is about our own choices, not about a condition.
+func (l *serverLog) Warnf(f string, v ...any) { l.log.Debug("nats: " + fmt.Sprintf(f, v...)) }
 
 // Errorf is mostly something that a client did.
 func (l *serverLog) Errorf(f string, v ...any) { l.log.Warn("nats: " + fmt.Sprintf(f, v...)) }

@@ -207,7 +207,7 @@ func (m *Model) lockedBy(d *dialog) *events.Claim {
 // mayTakeOver reports whether the one who answers is the person at this
 // screen.
 func (m *Model) mayTakeOver(c *events.Claim) bool {
-	return c.Principal != "" && c.Principal == m.o.Principal
+	return c.Principal != "" && c.Principal == m.o.Principal()
 }
 
 // answerable reports whether the question can be answered on this screen at

@@ -180,6 +180,7 @@ type terminal struct {
 	desk *desk
 	msgs chan tea.Msg
 	quit bool
+	mu   sync.Mutex // a screen that a test draws and the next message are in order
 
 	close func()
 }
@@ -198,7 +199,7 @@ func newTerminal(ctx context.Context, width, height int, lang words.Language) *t
 	d := newDesk()
 	ctx, cancel := context.WithCancel(ctx)
 	tm := &terminal{desk: d, msgs: make(chan tea.Msg, 1000)}
-	tm.m = New(ctx, Options{Client: d, Inbox: d, Self: self, Principal: "uid:1000", Words: words.In(lang)})
+	tm.m = New(ctx, Options{Client: d, Inbox: d, Self: self, Principal: func() string { return "uid:1000" }, Words: words.In(lang)})
 	d.changed = func() { tm.send(changedMsg{}) }
 	go func() {
 		for {
@@ -227,7 +228,9 @@ func (tm *terminal) update(ctx context.Context, msg tea.Msg) {
 		tm.quit = true
 		return
 	}
+	tm.mu.Lock()
 	_, cmd := tm.m.Update(msg)
+	tm.mu.Unlock()
 	tm.run(ctx, cmd)
 }
 
@@ -273,7 +276,11 @@ func (tm *terminal) wait(d time.Duration) {
 }
 
 // text is the screen without styles.
-func (tm *terminal) text() string { return strings.Join(plainScreen(tm.m), "\n") }
+func (tm *terminal) text() string {
+	tm.mu.Lock()
+	defer tm.mu.Unlock()
+	return strings.Join(plainScreen(tm.m), "\n")
+}
 
 func plainScreen(m *Model) []string {
 	lines := strings.Split(ansi.Strip(m.View().Content), "\n")
@@ -321,7 +328,7 @@ func runFake() error {
 	d := newDesk()
 	fillFake(d)
 	return Run(context.Background(), Options{
-		Client: d, Inbox: d, Self: self, Principal: "uid:1000",
+		Client: d, Inbox: d, Self: self, Principal: func() string { return "uid:1000" },
 		Words: words.In(words.Choose("", os.Getenv)),
 		Changed: func(ctx context.Context, changed func()) {
 			d.mu.Lock()

@@ -129,7 +129,7 @@ func (m *Model) buttonLine(d *dialog) string {
 	if d.details != nil {
 		right = []button{{"Esc", words.Close, focusNone}}
 	}
-	quiet := d.grace.passed(m.now)
+	quiet := d.grace.left(m.now) == 0
 	answers := quiet && m.answerable(d)
 	for _, gap := range []string{"   ", " ", ""} {
 		l, r := m.drawButtons(d, left, gap, answers), m.drawButtons(d, right, gap, quiet)
@@ -195,7 +195,7 @@ func (m *Model) bottomText() string {
 
 // who names a principal; the person at this screen is you.
 func (m *Model) who(principal string) string {
-	if principal != "" && principal == m.o.Principal {
+	if principal != "" && principal == m.o.Principal() {
 		return m.w.Say(words.You)
 	}
 	return card.Line(principal)

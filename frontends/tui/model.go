@@ -13,8 +13,9 @@ import (
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
-// Model is the state of the screen. It changes only in Update, by one message
-// at a time, and does nothing but return commands.
+// Model is the state of the screen. What it knows changes only in Update, by one
+// message at a time; drawing it sets where boxes and lists are scrolled to and
+// keeps what it has counted. It does nothing but return commands.
 type Model struct {
 	ctx   context.Context
 	o     Options

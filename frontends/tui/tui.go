@@ -55,7 +55,7 @@ type Options struct {
 	// Self is the id of this frontend, Principal who sits here: they tell
 	// one's own claims from those of others.
 	Self      events.ID
-	Principal string
+	Principal func() string
 	Words     words.Words
 	Now       func() time.Time // nil is time.Now
 	// Once ends the program when a question that was on the screen has ended
