@@ -39,6 +39,17 @@ const (
 	AnswerClientCancels Answer = "client_cancelled"
 )
 
+// EndReason is the end reason that an answer gives its question.
+func (a Answer) EndReason() EndReason {
+	switch a {
+	case AnswerCancel:
+		return EndCancel
+	case AnswerClientCancels:
+		return EndClientCancelled
+	}
+	return EndContinue
+}
+
 // Result is how a wait ended.
 type Result string
 

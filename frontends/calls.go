@@ -61,7 +61,7 @@ func (c *Client) Answer(ctx context.Context, answer events.Respond) (events.Ack,
 		return events.Ack{}, err
 	}
 	c.emit(c.inbox.finish(at, events.End{
-		Question: answer.Question, Result: events.ResultAnswered, Reason: reasonOf(answer.Answer),
+		Question: answer.Question, Result: events.ResultAnswered, Reason: answer.Answer.EndReason(),
 		Who: c.Principal(), Kind: c.o.Kind, Answer: answer.Answer, At: events.At(time.Now()),
 	}))
 	return r, nil
@@ -161,7 +161,7 @@ func (c *Client) settle(at place, question events.ID, err error) {
 	end := events.End{Question: question, Who: no.Who, Answer: no.Answer, At: no.When, Reason: no.EndReason}
 	switch no.Code {
 	case events.RejectAlreadyAnswered:
-		end.Result, end.Reason = events.ResultAnswered, reasonOf(no.Answer)
+		end.Result, end.Reason = events.ResultAnswered, no.Answer.EndReason()
 	case events.RejectWithdrawn:
 		end.Result = events.ResultOf(no.EndReason)
 	default:

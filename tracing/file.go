@@ -3,6 +3,8 @@ package tracing
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -216,6 +218,12 @@ type cursor struct {
 	Store string `json:"store"`
 	Low   uint64 `json:"low"`
 	Done  uint64 `json:"done"`
+	Sum   string `json:"sum"` // of the rest: a flipped bit must not skip a span
+}
+
+func (c cursor) sum() string {
+	h := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %d", c.Fold, c.Store, c.Low, c.Done))
+	return hex.EncodeToString(h[:8])
 }
 
 func (s *FileSink) cursorPath() string { return s.path + ".cursor" }
@@ -228,7 +236,7 @@ func (s *FileSink) readCursor(done uint64) uint64 {
 	if err != nil || json.Unmarshal(b, &c) != nil {
 		return 1
 	}
-	if c.Fold != Schema || c.Store != s.store || c.Done > done || c.Low == 0 || c.Low > done+1 {
+	if c.Sum != c.sum() || c.Fold != Schema || c.Store != s.store || c.Done > done || c.Low == 0 || c.Low > done+1 {
 		return 1
 	}
 	return c.Low
@@ -237,7 +245,9 @@ func (s *FileSink) readCursor(done uint64) uint64 {
 // saveCursor replaces the cursor. It needs no sync: every cursor that ever
 // stood there is a good one, only older.
 func (s *FileSink) saveCursor() error {
-	b, err := json.Marshal(cursor{Fold: Schema, Store: s.store, Low: s.low, Done: s.done})
+	c := cursor{Fold: Schema, Store: s.store, Low: s.low, Done: s.done}
+	c.Sum = c.sum()
+	b, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}

@@ -149,7 +149,7 @@ func (f *fold) event(op *operation, e events.Event, now moment) (ended []*span, 
 	case events.Request, events.Presented, events.Claimed, events.Released, events.AnswerRejected:
 		f.step(op, e, now)
 	case events.Response:
-		ended = f.endWait(op, e.ID, events.ResultAnswered, reasonOf(e.Answer), &e, now)
+		ended = f.endWait(op, e.ID, events.ResultAnswered, e.Answer.EndReason(), &e, now)
 	case events.Withdrawn:
 		ended = f.endWait(op, e.ID, e.Result, e.Reason, nil, now)
 	case events.OperationCommitted:

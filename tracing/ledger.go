@@ -90,7 +90,7 @@ func (l *ledger) event(op *opFacts, e events.Event, m *events.Message) {
 	case events.Request:
 		l.ask(op, e, m)
 	case events.Response:
-		l.settle(op, e.ID, events.ResultAnswered, reasonOf(e.Answer), m)
+		l.settle(op, e.ID, events.ResultAnswered, e.Answer.EndReason(), m)
 	case events.Withdrawn:
 		l.settle(op, e.ID, e.Result, e.Reason, m)
 	case events.HookStarted:

@@ -66,7 +66,7 @@ func (t *teller) event(e events.Event, at events.Micros) {
 	case events.Response:
 		q := t.asked[e.ID]
 		t.step(fmt.Sprintf("%s %s after %s", t.who(e.Principal), said(e.Answer), spell(q.at, at)))
-		t.wait(q, at, events.ResultAnswered, reasonOf(e.Answer))
+		t.wait(q, at, events.ResultAnswered, e.Answer.EndReason())
 	case events.Withdrawn:
 		q := t.asked[e.ID]
 		t.step(unanswered(e, spell(q.at, at)))

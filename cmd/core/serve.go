@@ -177,13 +177,14 @@ func (h *house) wire(doors *nats.Conn, epoch events.ID) {
 	})
 }
 
-// sweep removes what the hooks of a core that was killed left behind: their
-// payloads. The lock is held, so no other core's hook is running here.
+// sweep removes what a core that was killed left behind: payloads of its hooks,
+// half-written snapshots. The locks are held, so nobody is using them.
 func (h *house) sweep() {
-	left, _ := filepath.Glob(filepath.Join(h.dirs.Runtime, "fermata-hook-*"))
-	for _, dir := range left {
-		if err := os.RemoveAll(dir); err != nil {
-			h.log.Warn("a killed hook's files are still there", "error", err)
+	hooks, _ := filepath.Glob(filepath.Join(h.dirs.Runtime, "fermata-hook-*"))
+	snapshots, _ := filepath.Glob(filepath.Join(h.dirs.State, "snapshot.new-*"))
+	for _, path := range append(hooks, snapshots...) {
+		if err := os.RemoveAll(path); err != nil {
+			h.log.Warn("files of a killed core are still there", "error", err)
 		}
 	}
 }
@@ -352,9 +353,31 @@ func secret(path string) ([]byte, error) {
 		return nil, err
 	}
 	b = make([]byte, 32)
-	_, _ = rand.Read(b)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, err
+	_, _ = rand.Read(b) // never fails; the runtime ends the process instead
+	return b, keep(path, b)
+}
+
+// keep writes a new file that is there whole or not at all, whatever ends the
+// process or the machine meanwhile.
+func keep(path string, b []byte) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
 	}
-	return b, os.WriteFile(path, b, 0o600)
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

@@ -93,8 +93,9 @@ func show(ctx context.Context, socket, scope string, w words.Words) error {
 		ended <- client.Run(ctx)
 		cancel()
 	}()
+	home, _ := os.UserHomeDir() // without it paths are shown whole
 	err = tui.Run(ctx, tui.Options{
-		Client: client, Inbox: client.Inbox(), Self: self, Principal: client.Principal, Words: w,
+		Client: client, Inbox: client.Inbox(), Self: self, Principal: client.Principal, Words: w, Home: home,
 		Changed: func(ctx context.Context, changed func()) {
 			for _, err := range client.Updates(ctx) {
 				if err != nil {

@@ -47,17 +47,40 @@ func findAlias(args Object, kind string) (alias, bool) {
 }
 
 // AddKindName adds the kind's argument name when only the agent's own is there.
-// What is no object, or no object that can be read, is returned as it is.
-func AddKindName(args json.RawMessage, kind string) json.RawMessage {
+// What is no object, or no object that can be read, is returned as it is. It is
+// an error if several of the names are there with different values: a rule would
+// look at one of them, and the agent's tool might take the other.
+func AddKindName(args json.RawMessage, kind string) (json.RawMessage, error) {
 	o, err := ReadObject(args)
 	if err != nil {
-		return args
+		return args, nil //nolint:nilerr // the core decides about arguments that nobody can read
+	}
+	if err := oneMeaning(o, kind); err != nil {
+		return nil, err
 	}
 	a, ok := findAlias(o, kind)
 	if !ok {
-		return args
+		return args, nil
 	}
-	return append(o, Field{a.added, a.value}).Encode()
+	return append(o, Field{a.added, a.value}).Encode(), nil
+}
+
+// oneMeaning checks that all names of the kind's argument say the same.
+func oneMeaning(args Object, kind string) error {
+	k := kindNames[kind]
+	var first string
+	var value json.RawMessage
+	for _, name := range append([]string{k.name}, k.own...) {
+		v, there := args.Get(name)
+		switch {
+		case !there:
+		case first == "":
+			first, value = name, v
+		case !same(v, value):
+			return fmt.Errorf("%q and %q are the same argument and have different values", first, name)
+		}
+	}
+	return nil
 }
 
 // OwnNames turns checked arguments back into the agent's: the name that

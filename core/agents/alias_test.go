@@ -37,7 +37,7 @@ func TestKindNameIsAddedAndTakenAway(t *testing.T) {
 			`{"file_path":"é/","path":"b"}`, `{"file_path":"b"}`,
 		},
 		{
-			"already there", "filesystem.write", `{"file_path":"a","path":"p"}`, `{"file_path":"a","path":"p"}`,
+			"already there", "filesystem.write", `{"file_path":"a","path":"a"}`, `{"file_path":"a","path":"a"}`,
 			`{"file_path":"a","path":"q"}`, `{"file_path":"a","path":"q"}`,
 		},
 		{"no such name", "filesystem.write", `{"content":"a"}`, `{"content":"a"}`, `{"content":"b"}`, `{"content":"b"}`},
@@ -49,8 +49,8 @@ func TestKindNameIsAddedAndTakenAway(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if got := agents.AddKindName([]byte(c.original), c.kind); string(got) != c.added {
-				t.Errorf("added: %s, want %s", got, c.added)
+			if got, err := agents.AddKindName([]byte(c.original), c.kind); err != nil || string(got) != c.added {
+				t.Errorf("added: %s, %v, want %s", got, err, c.added)
 			}
 			got, err := agents.OwnNames([]byte(c.checked), []byte(c.original), c.kind)
 			if c.own == "" {
@@ -91,5 +91,18 @@ func TestReadObject(t *testing.T) {
 	}
 	if _, err := o.Need("z"); err == nil {
 		t.Error("Need took a null")
+	}
+}
+
+// A rule looks at one name of an argument; the tool may take another.
+func TestB61NamesThatContradictEachOther(t *testing.T) {
+	for _, args := range []string{
+		`{"file_path":"/etc/passwd","path":"/tmp/ok"}`,
+		`{"absolute_path":"/etc/passwd","file_path":"/tmp/ok"}`,
+		`{"path":"/tmp/ok","notebook_path":"/etc/passwd"}`,
+	} {
+		if got, err := agents.AddKindName([]byte(args), "filesystem.write"); err == nil {
+			t.Errorf("%s became %s", args, got)
+		}
 	}
 }

@@ -27,7 +27,7 @@ func (e *Engine) Sync(p Place, c events.Sync) events.SyncReply {
 	var ids []events.ID
 	e.mu.Lock()
 	for id, op := range e.questions {
-		if op.place == p && id > c.Cursor {
+		if op.place.Value() == p && id > c.Cursor {
 			ids = append(ids, id)
 		}
 	}
@@ -111,8 +111,8 @@ func (e *Engine) Presented(_ context.Context, f Frontend, p Place, c events.Draw
 		op.drawn = append(op.drawn, core.Present{
 			At: e.at(), Question: c.Question, Frontend: f.ID, Kind: fe.kind, Digest: c.Digest,
 		})
-		if op.due.drawn.IsZero() {
-			op.due.drawn = e.now().Add(DrawnWithin)
+		if op.due.drawn == 0 {
+			op.due.drawn = e.in(DrawnWithin)
 		}
 	}
 	op.mu.Unlock()
@@ -139,7 +139,7 @@ func (e *Engine) Claim(_ context.Context, f Frontend, p Place, c events.ClaimCom
 		return events.ClaimReply{Refused: typed(err)}
 	}
 	op.mu.Lock()
-	op.due.lease = e.now().Add(ClaimLease)
+	op.due.lease = e.in(ClaimLease)
 	op.mu.Unlock()
 	e.arm(op)
 	return events.ClaimReply{Claim: s.Question.Claim().Seq, LeaseMS: ClaimLease.Milliseconds()}
@@ -314,7 +314,7 @@ func (e *Engine) openQuestion(p Place, id events.ID) (*operation, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	op, ok := e.questions[id]
-	return op, ok && op.place == p
+	return op, ok && op.place.Value() == p
 }
 
 // known finds the operation of an ended question: in memory, or folded from

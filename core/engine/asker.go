@@ -6,7 +6,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/fermata-hitl/fermata/core"
 	"github.com/fermata-hitl/fermata/core/hooks"
@@ -60,6 +59,18 @@ func check(p core.Proposal) error {
 	if len(p.Secret) < 16 || len(p.Secret) > 128 {
 		return refuse(events.RejectMalformed, "the operation's secret must have 16 to 128 bytes")
 	}
+	for _, field := range []struct {
+		name, value string
+		most        int
+	}{
+		{"cwd", p.Cwd, 4096}, {"tool name", p.Tool.Name, 256}, {"tool kind", p.Tool.Kind, 64},
+		{"call id", p.Tool.CallID, 512}, {"path", p.Path, 1024}, {"turn", p.Turn, 512}, {"profile", p.Profile, 512},
+		{"traceparent", p.Traceparent, 256}, {"session id", p.Native, 2 << 20},
+	} {
+		if len(field.value) > field.most {
+			return refuse(events.RejectMalformed, fmt.Sprintf("the %s has %d bytes; %d is the most", field.name, len(field.value), field.most))
+		}
+	}
 	return nil
 }
 
@@ -78,7 +89,7 @@ func (e *Engine) propose(op *operation, p core.Proposal) error {
 	e.arguments(&cmd, set, p, sub)
 	s := op.state
 	if cmd.Refuse == "" {
-		n := core.Next{Plan: core.Plan{Config: set.Digest}, Run: e.newID(), Available: e.capable(op.place) > 0}
+		n := core.Next{Plan: core.Plan{Config: set.Digest}, Run: e.newID(), Available: e.capable(op.place.Value()) > 0}
 		sub.Args = cmd.Args
 		n.Plan.Hooks = set.Plan(sub)
 		cmd.Next = n
@@ -206,8 +217,15 @@ func (e *Engine) join(op *operation, secret string) error {
 	case <-e.ctx.Done():
 		return ErrStopped
 	}
+	e.mu.Lock()
 	op.mu.Lock()
+	kept := e.ops[op.id] == op
+	e.mu.Unlock()
 	s := op.state
+	if !kept && s.Phase != core.PhaseNone { // it left memory meanwhile; the log has it
+		op.mu.Unlock()
+		return e.rejoin(op, secret)
+	}
 	if s.Phase == core.PhaseNone {
 		op.mu.Unlock()
 		return refuse(events.RejectLogUnavailable, "the operation did not get into the log")
@@ -220,7 +238,7 @@ func (e *Engine) join(op *operation, secret string) error {
 		return refuse(events.RejectNotYours, "this operation belongs to another process")
 	}
 	op.askers++
-	op.due.asker = time.Time{}
+	op.due.asker = 0
 	op.mu.Unlock()
 	e.arm(op)
 	return nil
@@ -232,7 +250,7 @@ func (e *Engine) rejoin(op *operation, secret string) error {
 	if err != nil {
 		return e.appendFailed(err)
 	}
-	again := newOperation(op.place, s.ID, s)
+	again := newOperation(op.place.Value(), s.ID, s)
 	if other, err := e.admit(again); err != nil {
 		return err
 	} else if other != nil {

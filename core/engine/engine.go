@@ -107,6 +107,7 @@ type Engine struct {
 	ctx   context.Context //nolint:containedctx // the engine's life, as above
 	stop  context.CancelCauseFunc
 	tasks sync.WaitGroup
+	began time.Time // where moments count from
 
 	mu        sync.Mutex
 	ops       map[events.ID]*operation
@@ -146,7 +147,7 @@ func New(o Options) *Engine {
 	}
 	ctx, stop := context.WithCancelCause(context.Background())
 	return &Engine{
-		o: o, ctx: ctx, stop: stop,
+		o: o, ctx: ctx, stop: stop, began: time.Now(),
 		ops:       map[events.ID]*operation{},
 		questions: map[events.ID]*operation{},
 		sessions:  map[events.Token]*session{},
@@ -192,9 +193,16 @@ func (e *Engine) Stop(ctx context.Context) {
 	e.draining = true
 	open := e.all()
 	e.mu.Unlock()
+	var ends sync.WaitGroup
+	abreast := make(chan struct{}, 64)
 	for _, op := range open {
-		e.withdraw(op, events.EndShutdown)
+		abreast <- struct{}{}
+		ends.Go(func() {
+			e.withdraw(op, events.EndShutdown)
+			<-abreast
+		})
 	}
+	ends.Wait()
 	for _, op := range open {
 		op.heard(ctx)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/fermata-hitl/fermata/core"
@@ -30,7 +31,7 @@ func hookEvent(s core.State) events.HookEvent {
 // plan under the configuration that the operation began with, and the plan
 // under today's if that is another.
 func (e *Engine) next(op *operation, s core.State, args []byte) core.Next {
-	n := core.Next{Run: e.newID(), Available: e.capable(op.place) > 0}
+	n := core.Next{Run: e.newID(), Available: e.capable(op.place.Value()) > 0}
 	sub := subject(s, args)
 	now, err := e.o.Rules.For(s.Proposed.Cwd)
 	switch {
@@ -155,7 +156,7 @@ func (e *Engine) execute(ctx context.Context, r hookRun) (res hooks.Result, hook
 func (e *Engine) payload(r hookRun) hooks.Payload {
 	s := r.state
 	return hooks.Payload{
-		Event: hookEvent(s), Timestamp: e.now(), SessionID: e.native(r.op.place), Profile: s.Proposed.Profile,
+		Event: hookEvent(s), Timestamp: e.now(), SessionID: e.native(r.op.place.Value()), Profile: s.Proposed.Profile,
 		Cwd: s.Proposed.Cwd, Tool: s.Proposed.Tool, Args: r.args,
 		ConfirmationAvailable: r.started.Available, Attempt: r.started.Attempt, OperationID: s.ID,
 	}
@@ -171,7 +172,8 @@ func (e *Engine) environment(r hookRun) []string {
 // hookDone turns a run's result into a command for the state it meets.
 func (e *Engine) hookDone(r hookRun, hook hooks.Hook, res hooks.Result, s core.State) core.Command {
 	cmd := core.HookDone{
-		Run: r.started.Run, At: e.at(), Exit: res.Exit, Micros: res.Duration.Microseconds(), Script: res.Script, Stderr: res.Stderr,
+		Run: r.started.Run, At: e.at(), Exit: res.Exit, Micros: res.Duration.Microseconds(), Script: res.Script,
+		Stderr: last(res.Stderr, maxStderr),
 	}
 	args := s.Args()
 	if res.Override != nil {
@@ -185,7 +187,7 @@ func (e *Engine) hookDone(r hookRun, hook hooks.Hook, res hooks.Result, s core.S
 			args, cmd.Args = merged, merged
 		}
 	}
-	cmd.Effect, cmd.Outcome, cmd.Code, cmd.Reason = res.Effect, res.Outcome, res.Code, res.Reason
+	cmd.Effect, cmd.Outcome, cmd.Code, cmd.Reason = res.Effect, res.Outcome, res.Code, first(res.Reason, maxReason)
 	cmd.FailedOpen, cmd.NotApplied = res.FailedOpen, res.NotApplied
 	if cmd.Effect == events.EffectAsk {
 		cmd.Ask = e.ask(r.op, hook, s)
@@ -200,7 +202,7 @@ func (e *Engine) hookDone(r hookRun, hook hooks.Hook, res hooks.Result, s core.S
 // never later than the agent listens.
 func (e *Engine) ask(op *operation, hook hooks.Hook, s core.State) *core.Ask {
 	now := e.now()
-	offered := e.capable(op.place)
+	offered := e.capable(op.place.Value())
 	a := &core.Ask{
 		Question: e.newID(), Gate: events.GateHook, WhenNobody: e.o.WhenNobody,
 		Offered: offered, Available: offered > 0,
@@ -231,7 +233,7 @@ func (e *Engine) ask(op *operation, hook hooks.Hook, s core.State) *core.Ask {
 // not in the log does not run.
 func (e *Engine) giveUp(op *operation) {
 	op.mu.Lock()
-	op.fault = events.CodeLogUnavailable
+	op.fault = true
 	op.mu.Unlock()
 	e.wake(op)
 }
@@ -239,5 +241,26 @@ func (e *Engine) giveUp(op *operation) {
 func (op *operation) givenUp() bool {
 	op.mu.Lock()
 	defer op.mu.Unlock()
-	return op.fault != ""
+	return op.fault
+}
+
+// What a hook says beside its verdict must fit into the message together with
+// the largest arguments. What is left out is counted.
+const (
+	maxReason = 16 << 10
+	maxStderr = 16 << 10
+)
+
+func first(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + fmt.Sprintf("… (%d bytes more)", len(s)-most)
+}
+
+func last(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return fmt.Sprintf("(%d bytes before) …", len(s)-most) + strings.ToValidUTF8(s[len(s)-most:], "")
 }

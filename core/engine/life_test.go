@@ -375,7 +375,11 @@ func TestUnheardAck(t *testing.T) {
 			v := c.verdict()
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			if runs := strings.Join(r.runs, " "); v.Code != want.code || runs != want.runs {
+			runs := strings.Join(r.runs, " ")
+			// A hook that was done before its run was cut counts; one that was
+			// cut runs again.
+			again := want.runs + " " + want.hooks[len(want.hooks)-1]
+			if v.Code != want.code || runs != want.runs && (len(want.hooks) == 1 || runs != again) {
 				t.Errorf("%s, hooks ran: %s", toJSON(v), runs)
 			}
 			if r.seen[q.ID] != 1 {

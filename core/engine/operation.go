@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unique"
 
 	"github.com/fermata-hitl/fermata/core"
 	"github.com/fermata-hitl/fermata/core/hooks"
@@ -17,7 +18,7 @@ import (
 // operation is one operation in memory: the fold of its subject and what only
 // this core knows of it.
 type operation struct {
-	place Place
+	place unique.Handle[Place] // the same for all of a session, so kept once
 	id    events.ID
 	// turn is the mailbox: who holds its token decides. A channel, because
 	// whoever waits here waits for an append.
@@ -25,9 +26,9 @@ type operation struct {
 
 	mu    sync.Mutex // guards everything below; never held while waiting
 	state core.State
-	stale bool        // an append's outcome is unknown: read the log before deciding
-	set   *hooks.Set  // the configuration that it began with; nil if that is gone
-	fault events.Code // set when this core has given it up: the asker is refused
+	stale bool       // an append's outcome is unknown: read the log before deciding
+	set   *hooks.Set // the configuration that it began with; nil if that is gone
+	fault bool       // this core has given it up: the asker is refused
 
 	askers   int           // connections that wait for the verdict
 	waiters  *waiter       // who waits for the verdict
@@ -43,23 +44,15 @@ type operation struct {
 	due   dues
 }
 
-// dues are the moments at which something must happen; zero = never.
-type dues struct {
-	deadline time.Time // the question's own
-	nobody   time.Time // nobody has it in a list
-	lease    time.Time // the claim lapses
-	asker    time.Time // the asker has not returned after a restart
-	drawn    time.Time // drawings must be written
-}
-
 func newOperation(p Place, id events.ID, s core.State) *operation {
-	return &operation{place: p, id: id, state: s, rejected: s.Question.Rejected, turn: make(chan struct{}, 1)}
+	return &operation{place: unique.Make(p), id: id, state: s, rejected: s.Question.Rejected, turn: make(chan struct{}, 1)}
 }
 
 // subject is where the operation stands in the log. It is made when it is
 // needed: 100,000 operations may be waiting.
 func (op *operation) subject() string {
-	return events.OperationSubject(op.place.Project, op.place.Session, op.id)
+	p := op.place.Value()
+	return events.OperationSubject(p.Project, p.Session, op.id)
 }
 
 func (op *operation) snapshot() core.State {
@@ -138,8 +131,9 @@ func (e *Engine) decideWithDrawn(op *operation, s core.State, cmd core.Command) 
 // it go the first of the drawings in memory, as many as drawn says; others may
 // have come meanwhile.
 func (e *Engine) write(op *operation, s core.State, d core.Decision, drawn int, principal string) (core.State, error) {
+	p := op.place.Value()
 	m := events.Message{
-		ID: e.newID(), Project: op.place.Project, Session: op.place.Session, Operation: s.ID, Turn: s.Turn,
+		ID: e.newID(), Project: p.Project, Session: p.Session, Operation: s.ID, Turn: s.Turn,
 		At: e.at(), Principal: principal, Prev: s.Hash.Digest(), Events: d.Events, Bodies: d.Bodies,
 	}
 	if s.Seq == 0 {
@@ -272,7 +266,7 @@ func (e *Engine) advance(seq uint64) {
 // perform does what a written message asks for: tell the frontends, wake the
 // asker, end what is over, set the timer.
 func (e *Engine) perform(op *operation, m events.Message, s core.State) {
-	now := e.now()
+	now := e.in(0)
 	op.mu.Lock()
 	for _, ev := range m.Events {
 		op.note(ev, s, now)
@@ -289,26 +283,26 @@ func (e *Engine) perform(op *operation, m events.Message, s core.State) {
 }
 
 // note keeps the core's own memory of a question in step with its events.
-func (op *operation) note(ev events.Event, s core.State, now time.Time) {
+func (op *operation) note(ev events.Event, s core.State, now moment) {
 	switch ev := ev.(type) {
 	case events.Request:
 		op.received, op.rejected = nil, 0
-		op.due = dues{asker: op.due.asker, deadline: ev.Deadline.Time()}
+		op.due = dues{asker: op.due.asker, deadline: ev.Deadline}
 		if ev.WhenNobody == events.NobodyReject {
-			op.due.nobody = now.Add(ReceiveWithin)
+			op.due.nobody = now + moment(ReceiveWithin)
 		}
 	case events.Claimed:
-		op.due.lease = now.Add(ClaimLease)
+		op.due.lease = now + moment(ClaimLease)
 	case events.Released:
 		if s.Question.Claim().Seq == 0 {
-			op.due.lease = time.Time{}
+			op.due.lease = 0
 		}
 	case events.Response, events.Withdrawn:
 		op.received = nil
 		op.due = dues{asker: op.due.asker}
 	case events.Presented:
-		if op.due.drawn = (time.Time{}); len(op.drawn) > 0 {
-			op.due.drawn = now.Add(DrawnWithin)
+		if op.due.drawn = 0; len(op.drawn) > 0 {
+			op.due.drawn = now + moment(DrawnWithin)
 		}
 	}
 }
@@ -333,7 +327,7 @@ func (e *Engine) index(op *operation, m events.Message) {
 func (e *Engine) opened(question events.ID, op *operation) {
 	_, again := e.questions[question]
 	e.questions[question] = op
-	if ses, ok := e.sessions[op.place.Session]; ok && !again {
+	if ses, ok := e.sessions[op.place.Value().Session]; ok && !again {
 		ses.asked++
 	}
 }
@@ -345,7 +339,7 @@ func (e *Engine) closed(question events.ID, op *operation) {
 		return
 	}
 	delete(e.questions, question)
-	if ses, ok := e.sessions[op.place.Session]; ok {
+	if ses, ok := e.sessions[op.place.Value().Session]; ok {
 		ses.asked--
 	}
 }
@@ -358,13 +352,16 @@ func (e *Engine) settle(op *operation) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	s := op.state
-	over := s.Phase == core.PhaseEnded || (s.Phase == core.PhaseCommitted && s.Delivered) || op.fault != ""
+	over := s.Phase == core.PhaseEnded || (s.Phase == core.PhaseCommitted && s.Delivered) || op.fault
 	if op.askers > 0 || !over || op.endRun != nil {
 		return
 	}
 	if e.ops[s.ID] == op {
 		delete(e.ops, s.ID)
 		e.ended.operation(s.ID, op.subject())
+	}
+	if s.Question.Open { // its end could not be written: nobody may answer what nobody waits for
+		e.closed(s.Question.ID, op)
 	}
 	if op.timer != nil {
 		op.timer.Stop()

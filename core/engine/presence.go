@@ -87,8 +87,8 @@ func (e *Engine) Renew(f Frontend, scope string, r events.Renew) events.RenewRep
 	e.mu.Unlock()
 	for _, op := range asking {
 		op.mu.Lock()
-		if op.state.Question.Claim().Frontend == f.ID && !op.due.lease.IsZero() {
-			op.due.lease = e.now().Add(ClaimLease)
+		if op.state.Question.Claim().Frontend == f.ID && op.due.lease != 0 {
+			op.due.lease = e.in(ClaimLease)
 		}
 		op.mu.Unlock()
 	}
@@ -116,7 +116,7 @@ func (e *Engine) detach(id events.ID, why events.ReleaseReason) {
 		if i := slices.Index(op.received, id); i >= 0 {
 			op.received = slices.Delete(op.received, i, i+1)
 			if len(op.received) == 0 && op.state.Question.WhenNobody != events.NobodyWait {
-				op.due.nobody = e.now().Add(NobodyGrace)
+				op.due.nobody = e.in(NobodyGrace)
 			}
 		}
 		claimed := op.state.Question.Open && op.state.Question.Claim().Seq != 0 && op.state.Question.Claim().Frontend == id

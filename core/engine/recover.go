@@ -157,7 +157,7 @@ func (e *Engine) remember(p Place, opened events.SessionOpened) {
 // while to return.
 func (e *Engine) resume(s core.State) {
 	op := newOperation(Place{s.Project, s.Session}, s.ID, s)
-	op.due.asker = e.now().Add(AskerReturn)
+	op.due.asker = e.in(AskerReturn)
 	e.ops[s.ID] = op
 	for _, q := range s.Settled {
 		e.ended.question(q.ID, op.subject())
@@ -177,7 +177,7 @@ func (e *Engine) takeUp(op *operation) {
 			e.offerAgain(op, effect.Question)
 		case core.WaitUntil:
 			op.mu.Lock()
-			op.due.deadline = effect.At.Time()
+			op.due.deadline = effect.At
 			op.mu.Unlock()
 		case core.Deliver: // its asker comes for it
 		}
@@ -192,10 +192,10 @@ func (e *Engine) offerAgain(op *operation, q core.Question) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	if q.WhenNobody != events.NobodyWait {
-		op.due.nobody = e.now().Add(NobodyGrace)
+		op.due.nobody = e.in(NobodyGrace)
 	}
 	if q.Claim().Seq != 0 {
-		op.due.lease = e.now().Add(ClaimLease)
+		op.due.lease = e.in(ClaimLease)
 	}
 }
 

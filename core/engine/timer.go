@@ -7,36 +7,61 @@ import (
 	"github.com/fermata-hitl/fermata/events"
 )
 
+// moment is a time on the clock that nobody sets, in nanoseconds since the engine
+// was made; zero = never.
+type moment int64
+
+// in is the moment so long from now.
+func (e *Engine) in(d time.Duration) moment { return moment(time.Since(e.began) + d) }
+
+// dues are what must happen and when. There may be 100,000 of them.
+type dues struct {
+	deadline events.Micros // the question's own, which people see on the wall
+	nobody   moment        // nobody has it in a list
+	lease    moment        // the claim lapses
+	asker    moment        // the asker has not returned after a restart
+	drawn    moment        // drawings must be written
+}
+
 // arm sets the operation's one timer to the next moment at which something is
 // due.
 func (e *Engine) arm(op *operation) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	if len(op.received) > 0 {
-		op.due.nobody = time.Time{}
+		op.due.nobody = 0
 	}
-	next := op.due.next()
-	switch {
-	case next.IsZero() || op.state.Phase == core.PhaseEnded && op.due.asker.IsZero():
+	next := e.first(op.due)
+	switch wait := max(0, time.Duration(next-e.in(0))); {
+	case next == 0 || op.state.Phase == core.PhaseEnded && op.due.asker == 0:
 		if op.timer != nil {
 			op.timer.Stop()
 			op.timer = nil
 		}
 	case op.timer == nil:
-		op.timer = time.AfterFunc(max(0, next.Sub(e.now())), func() { e.tick(op) })
+		op.timer = time.AfterFunc(wait, func() { e.tick(op) })
 	default:
-		op.timer.Reset(max(0, next.Sub(e.now())))
+		op.timer.Reset(wait)
 	}
 }
 
-func (d dues) next() time.Time {
-	var first time.Time
-	for _, t := range []time.Time{d.deadline, d.nobody, d.lease, d.asker, d.drawn} {
-		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
-			first = t
+// first is the earliest of what is due.
+func (e *Engine) first(d dues) moment {
+	var first moment
+	for _, m := range [...]moment{e.wall(d.deadline), d.nobody, d.lease, d.asker, d.drawn} {
+		if m != 0 && (first == 0 || m < first) {
+			first = m
 		}
 	}
 	return first
+}
+
+// wall is a time on the wall as a moment, as the two clocks stand now.
+func (e *Engine) wall(m events.Micros) moment {
+	if m == 0 {
+		return 0
+	}
+	return max(1, e.in(time.Until(m.Time())))
 }
 
 // retry is how long the core waits before it tries again to write an end that
@@ -49,18 +74,18 @@ func (e *Engine) tick(op *operation) {
 	if e.stopped() {
 		return
 	}
-	now := e.now()
+	now := e.in(0)
 	op.mu.Lock()
 	s, d := op.state, op.due
-	past := func(t time.Time) bool { return !t.IsZero() && !t.After(now) }
+	past := func(m moment) bool { return m != 0 && m <= now }
 	if past(d.lease) {
-		op.due.lease = time.Time{}
+		op.due.lease = 0
 	}
 	if past(d.asker) {
-		op.due.asker = time.Time{}
+		op.due.asker = 0
 	}
 	if past(d.drawn) {
-		op.due.drawn = time.Time{}
+		op.due.drawn = 0
 	}
 	op.mu.Unlock()
 
@@ -73,7 +98,7 @@ func (e *Engine) tick(op *operation) {
 	if past(d.asker) {
 		e.abandoned(op, s)
 	}
-	if past(d.deadline) {
+	if past(e.wall(d.deadline)) {
 		e.endQuestion(op, s.Question.ID, events.EndDeadline)
 	} else if past(d.nobody) {
 		e.endQuestion(op, s.Question.ID, events.EndUnclaimed)
@@ -105,14 +130,14 @@ func (e *Engine) endQuestion(op *operation, question events.ID, why events.EndRe
 	})
 	op.mu.Lock()
 	defer op.mu.Unlock()
-	switch again := e.now().Add(retry); {
+	switch {
 	case op.state.Question.ID != question:
 	case err == nil:
-		op.due.deadline, op.due.nobody = time.Time{}, time.Time{}
+		op.due.deadline, op.due.nobody = 0, 0
 	case why == events.EndDeadline:
-		op.due.deadline = again
+		op.due.deadline = events.At(e.now().Add(retry))
 	default:
-		op.due.nobody = again
+		op.due.nobody = e.in(retry)
 	}
 }
 

@@ -25,7 +25,7 @@ func (e *Engine) question(id events.ID) (view, bool) {
 	if !s.Question.Open || s.Question.ID != id {
 		return view{}, false
 	}
-	v := e.viewOf(op.place, s)
+	v := e.viewOf(op.place.Value(), s)
 	v.ReceivedBy = received
 	return v, true
 }
@@ -105,7 +105,7 @@ func (e *Engine) tell(op *operation, m events.Message, s core.State) {
 	for _, ev := range m.Events {
 		switch ev := ev.(type) {
 		case events.Request:
-			q := e.viewOf(op.place, s).Question
+			q := e.viewOf(op.place.Value(), s).Question
 			live.Asked = &q
 		case events.Claimed:
 			live.Claimed = &events.LiveClaim{Question: ev.ID, By: events.Claim{
@@ -117,12 +117,12 @@ func (e *Engine) tell(op *operation, m events.Message, s core.State) {
 			end := endOf(s.Settled[len(s.Settled)-1])
 			live.Ended = &end
 		case events.OperationCommitted, events.OperationRefused, events.OperationAborted, events.OperationFinished, events.OperationDelivered:
-			line := lineOf(op.place, s)
+			line := lineOf(op.place.Value(), s)
 			live.Line = &line
 		}
 	}
 	if live != (events.Live{Seq: m.Seq}) {
-		e.publish(op.place, live)
+		e.publish(op.place.Value(), live)
 	}
 }
 

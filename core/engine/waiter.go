@@ -80,8 +80,8 @@ func (op *operation) verdict() (core.Verdict, bool) {
 	if v, ok := core.VerdictOf(op.state); ok {
 		return v, true
 	}
-	if op.fault != "" {
-		return core.FaultVerdict(op.state, op.fault), true
+	if op.fault {
+		return core.FaultVerdict(op.state, events.CodeLogUnavailable), true
 	}
 	return core.Verdict{}, false
 }

@@ -266,8 +266,16 @@ func TestConfigJSON(t *testing.T) {
 	}
 }
 
+// A misspelt kind would be a rule that never holds, and what it guards would run.
+func TestF14MisspeltKindIsAnError(t *testing.T) {
+	_, _, _, err := read("hooks.yaml", rule("match: {tool_kind: shel}"))
+	if err == nil || !strings.Contains(err.Error(), `"shel" is no kind of tool`) {
+		t.Fatal(err)
+	}
+}
+
 func TestConfigWarnings(t *testing.T) {
-	_, _, warnings, err := read("hooks.yaml", rule("match: {tool_kind: shel, args: {a: {regex: '('}}}")+
+	_, _, warnings, err := read("hooks.yaml", rule("match: {args: {a: {regex: '('}}}")+
 		"  - {id: b, event: after_turn, run: {type: shell, shell: a}, match: {tool_name: x}}\n"+
 		"  - {id: c, event: after_turn, run: {type: shell, shell: a}, execution: {mode: blocking, delivery: durable}}\n")
 	if err != nil {
@@ -277,7 +285,7 @@ func TestConfigWarnings(t *testing.T) {
 	for _, w := range warnings {
 		got = append(got, w.Path)
 	}
-	want := []string{"hooks[0].match.tool_kind", "hooks[0].match.args.a.regex", "hooks[1].match.tool_name", "hooks[2].execution.delivery"}
+	want := []string{"hooks[0].match.args.a.regex", "hooks[1].match.tool_name", "hooks[2].execution.delivery"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d, warnings)
 	}

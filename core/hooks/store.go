@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/fermata-hitl/fermata/events"
@@ -28,7 +27,7 @@ type StoreOptions struct {
 type Store struct {
 	o StoreOptions
 
-	mu   sync.Mutex
+	turn chan struct{} // held by whoever reads; a channel, because one may have to wait for a writer
 	last reading
 }
 
@@ -46,7 +45,7 @@ func NewStore(o StoreOptions) *Store {
 	if o.Home == "" {
 		o.Home = o.GlobalDir
 	}
-	return &Store{o: o}
+	return &Store{o: o, turn: make(chan struct{}, 1)}
 }
 
 // For returns the hooks in force for a working directory, now. An unchanged
@@ -57,26 +56,63 @@ func NewStore(o StoreOptions) *Store {
 // notes of it is as it was, the time of its last change by the kernel's own
 // clock included, and that time was old when it was read: a change within the
 // clock's grain could hide behind a young one. Otherwise its text is read and
-// compared.
+// compared. A text that somebody is still writing is waited for: half of the
+// rules can be well-formed, and so can none.
 func (s *Store) For(_ string) (*Set, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
 	seen := look(s.o.GlobalDir)
 	if s.last.seen.settled() && seen == s.last.seen {
 		return s.last.set, s.last.err
 	}
 	file, data, err := readFirst(s.o.GlobalDir)
+	if s.known() && (s.last.file != file || !bytes.Equal(s.last.data, data)) || seen.fresh() {
+		seen, file, data, err = s.calm(seen)
+	}
 	if err != nil {
 		s.last = reading{}
 		return nil, &ConfigError{File: file, Line: 1, Column: 1, Message: err.Error()}
 	}
-	known := s.last.set != nil || s.last.err != nil
-	if !known || s.last.file != file || !bytes.Equal(s.last.data, data) {
+	if !s.known() || s.last.file != file || !bytes.Equal(s.last.data, data) {
 		s.last = reading{file: file, data: data}
 		s.last.set, s.last.err = newSet(file, s.o.Home, data)
 	}
 	s.last.seen = seen // noted before the text was read: what came between shows the next time
 	return s.last.set, s.last.err
+}
+
+func (s *Store) known() bool { return s.last.set != nil || s.last.err != nil }
+
+// Calm is a text that has not changed for a while.
+const (
+	calmFor   = 100 * time.Millisecond
+	calmLimit = 2 * time.Second
+	calmLook  = 20 * time.Millisecond
+)
+
+// calm waits until nothing has changed for calmFor, and reads what is there
+// then. Files that do not come to rest are an error: nobody knows which rules
+// hold.
+func (s *Store) calm(seen sight) (sight, string, []byte, error) {
+	begun := time.Now()
+	since := begun
+	for {
+		time.Sleep(calmLook)
+		now := look(s.o.GlobalDir)
+		if now.files != seen.files {
+			seen, since = now, time.Now()
+		}
+		if time.Since(since) >= calmFor {
+			file, data, err := readFirst(s.o.GlobalDir)
+			if after := look(s.o.GlobalDir); after.files == seen.files {
+				return after, file, data, err
+			}
+			since = time.Now()
+		}
+		if time.Since(begun) > calmLimit {
+			return seen, filepath.Join(s.o.GlobalDir, names[0]), nil, errors.New("the hooks file is being written all the time; nobody knows which rules hold")
+		}
+	}
 }
 
 // newSet makes the set of the global file; no file, no hooks.
@@ -100,8 +136,9 @@ func newSet(file, home string, data []byte) (*Set, error) {
 // sight is what the system notes of the hooks files of a directory, without
 // reading them, and when it was looked at.
 type sight struct {
-	files [3]note
-	young bool // something had changed just before
+	files  [3]note
+	young  bool // something had changed just before
+	recent bool // so short a time before that its writer may not be done
 }
 
 // note is what the system notes of one file; the zero note is that of none.
@@ -130,10 +167,16 @@ func look(dir string) sight {
 		}
 		n := noteOf(info)
 		s.files[i] = n
-		s.young = s.young || now.Sub(n.changed) < grain || n.changed.After(now)
+		age := now.Sub(n.changed)
+		s.young = s.young || age < grain
+		s.recent = s.recent || age >= 0 && age < calmFor
 	}
 	return s
 }
+
+// fresh reports whether a file changed so short a time ago that its writer may
+// not be done. A change in the future says nothing.
+func (s sight) fresh() bool { return s.recent }
 
 // settled reports whether an equal sight later means that nothing changed.
 func (s sight) settled() bool { return !s.young && s != sight{} }
@@ -147,9 +190,13 @@ func readFirst(dir string) (file string, data []byte, err error) {
 	for _, name := range names {
 		file = filepath.Join(dir, name)
 		data, err = readRegular(file, maxFile+1)
-		if !errors.Is(err, fs.ErrNotExist) {
-			return file, data, err
+		if errors.Is(err, fs.ErrNotExist) {
+			if _, linked := os.Lstat(file); linked != nil {
+				continue
+			}
+			err = fmt.Errorf("%s is a link to nothing", file)
 		}
+		return file, data, err
 	}
 	return "", nil, nil
 }

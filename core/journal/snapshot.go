@@ -58,6 +58,9 @@ func WriteSnapshot(path string, s Snapshot) error {
 // still has to compare Fold and Core with its own; [Journal.Scan] finds out if
 // the log is older than the snapshot.
 func ReadSnapshot(path string) (Snapshot, error) {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return Snapshot{}, fmt.Errorf("read the snapshot: %w: %s is no plain file", ErrDoubt, path)
+	}
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Snapshot{}, fmt.Errorf("read the snapshot: %w", err)

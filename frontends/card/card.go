@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/fermata-hitl/fermata/events"
@@ -39,14 +40,15 @@ type Field struct {
 }
 
 // New makes the card of a question from the canonical JSON of its arguments.
-func New(q events.Question, args []byte, w words.Words) Card {
+// home is the directory of the person who reads it, as in [Origin].
+func New(q events.Question, args []byte, home string, w words.Words) Card {
 	c := Card{
 		Title:   Line(q.Tool.Name),
 		Fields:  Fields(args),
 		Reason:  Escape(strings.TrimRight(q.Reason, "\n")),
 		Given:   strings.TrimSpace(q.Reason) != "",
 		Hook:    Line(q.Hook.ID),
-		Origin:  Origin(q.Hook, q.ProjectPath, w),
+		Origin:  Origin(q.Hook, q.ProjectPath, home, w),
 		Session: Session(q.Agent, q.ProjectPath),
 		Digest:  events.DigestOf(args),
 	}
@@ -60,14 +62,29 @@ func New(q events.Question, args []byte, w words.Words) Card {
 	return c
 }
 
-// Origin says where a hook stands: scope, file and line. A file of the project
-// is named from the project's root.
-func Origin(h events.Hook, project string, w words.Words) string {
+// Origin says where a hook stands: scope, file and line. A global file has its
+// name alone, since the scope says in which directory; a file of the project is
+// named from the project's root; any other below home, the reader's directory
+// or "", from ~.
+func Origin(h events.Hook, project, home string, w words.Words) string {
 	file := h.File
-	if rel, err := filepath.Rel(project, file); err == nil && filepath.IsAbs(file) && filepath.IsLocal(rel) {
+	if h.Scope == events.ScopeGlobal && file != "" {
+		file = filepath.Base(file)
+	} else if rel, ok := below(project, file); ok {
 		file = rel
+	} else if rel, ok := below(home, file); ok {
+		file = "~/" + rel
 	}
-	return w.Scope(string(h.Scope)) + " " + Line(file) + ":" + Count(h.Line)
+	return w.Scope(string(h.Scope)) + " " + Line(file) + ":" + strconv.Itoa(h.Line)
+}
+
+// below names a file from a directory that holds it.
+func below(dir, file string) (rel string, ok bool) {
+	if !filepath.IsAbs(dir) || !filepath.IsAbs(file) {
+		return "", false
+	}
+	rel, err := filepath.Rel(dir, file)
+	return rel, err == nil && filepath.IsLocal(rel)
 }
 
 // Session names a session by its agent and project.

@@ -59,26 +59,26 @@ func TestB102ALongObjectIsLaidOutAndNothingElse(t *testing.T) {
 func TestB39Reason(t *testing.T) {
 	q := events.Question{Hook: events.Hook{ID: "ask-\u202efirst", Scope: events.ScopeGlobal, File: "/h/hooks.yaml", Line: 14}}
 	q.Kind = events.KindToolCall
-	c := New(q, []byte(`{}`), words.In(words.English))
+	c := New(q, []byte(`{}`), "", words.In(words.English))
 	if c.Given || c.Reason != "The hook ask-⟨U+202E⟩first asks before this goes on." {
 		t.Errorf("default sentence: %q", c.Reason)
 	}
 	q.Reason = "safe\x1b[8m"
-	if c = New(q, []byte(`{}`), words.In(words.English)); !c.Given || c.Reason != "safe⟨U+001B⟩[8m" {
+	if c = New(q, []byte(`{}`), "", words.In(words.English)); !c.Given || c.Reason != "safe⟨U+001B⟩[8m" {
 		t.Errorf("reason: %q", c.Reason)
 	}
-	if c.Origin != "global /h/hooks.yaml:14" || c.Genuine {
+	if c.Origin != "global hooks.yaml:14" || c.Genuine {
 		t.Errorf("origin %q, genuine %v", c.Origin, c.Genuine)
 	}
 	q.Version.Digest = events.DigestOf([]byte(`{}`))
-	if c = New(q, []byte(`{}`), words.In(words.English)); !c.Genuine || c.Digest != q.Version.Digest {
+	if c = New(q, []byte(`{}`), "", words.In(words.English)); !c.Genuine || c.Digest != q.Version.Digest {
 		t.Error("the same bytes are not genuine")
 	}
 }
 
 func TestB103AMessageIsNamedByItsKind(t *testing.T) {
 	q := events.Question{Kind: events.KindUserPrompt}
-	if c := New(q, []byte(`"hi"`), words.In(words.English)); c.Title != "your message" || c.Fields[0].Text != "hi" {
+	if c := New(q, []byte(`"hi"`), "", words.In(words.English)); c.Title != "your message" || c.Fields[0].Text != "hi" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -170,7 +170,7 @@ func TestFormat(t *testing.T) {
 			t.Errorf("%v: %s", d, got)
 		}
 	}
-	if Took(3100*time.Millisecond) != "3.1 s" || Took(2*time.Minute) != "2:00" {
+	if Took(3100*time.Millisecond, words.In(words.English)) != "3.1 s" || Took(2*time.Minute, words.In(words.English)) != "2:00" {
 		t.Error("how long a person took")
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
 // Count writes a number with its thousands apart, as in 80,113.
@@ -26,9 +28,9 @@ func Clock(d time.Duration) string {
 }
 
 // Took writes how long a person took: 3.1 s below a minute, else as [Clock].
-func Took(d time.Duration) string {
+func Took(d time.Duration, w words.Words) string {
 	if d < time.Minute {
-		return fmt.Sprintf("%.1f s", max(d, 0).Seconds())
+		return w.Say(words.Seconds, fmt.Sprintf("%.1f", max(d, 0).Seconds()))
 	}
 	return Clock(d)
 }

@@ -69,7 +69,12 @@ func (b *box) view(m *Model, labelWidth, width, height int, current bool) []stri
 		if i == b.top {
 			label = b.label
 		}
-		text := m.marked(fit(row, width-labelWidth-4))
+		text := m.marked(fitRow(row, width-labelWidth-4))
+		if b.endsHere(i) {
+			sign := m.style.dim.Render(fit("⏎ "+m.w.Say(words.EndsWithBreak), width-labelWidth-4))
+			out = append(out, " "+pad("", labelWidth)+"   "+sign)
+			continue
+		}
 		out = append(out, " "+m.style.dim.Render(pad(fitMiddle(label, labelWidth), labelWidth))+" "+b.gutter(m, continues, current)+text)
 	}
 	if b.need() > height {
@@ -77,6 +82,12 @@ func (b *box) view(m *Model, labelWidth, width, height int, current bool) []stri
 			m.style.dim.Render(b.position(m.w, page, width-labelWidth-4)))
 	}
 	return out
+}
+
+// endsHere reports whether a row is what an ending line feed leaves: nothing. A
+// sign says so there. It stands outside the gutter, where no value can write.
+func (b *box) endsHere(i int) bool {
+	return !b.bare && i > 0 && i == b.need()-1 && b.rows.starts[i] == len(b.text) && strings.HasSuffix(b.text, "\n")
 }
 
 func (b *box) gutter(m *Model, continues, current bool) string {

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,7 +31,7 @@ func (m *Model) detailText(d *dialog) string {
 	rows := [][2]string{
 		{m.w.Say(words.Reason), d.card.Reason},
 		{m.w.Say(words.DetailRule), d.card.Hook},
-		{"", m.w.Scope(string(q.Hook.Scope)) + " " + card.Line(q.Hook.File) + ":" + card.Count(q.Hook.Line)},
+		{"", m.w.Scope(string(q.Hook.Scope)) + " " + card.Line(q.Hook.File) + ":" + strconv.Itoa(q.Hook.Line)},
 		{m.w.Say(words.DetailTool), card.Line(q.Tool.Name) + " · " + card.Line(q.Tool.Kind)},
 		{m.w.Say(words.DetailKind), m.w.Kind(string(q.Kind))},
 		{m.w.Say(words.DetailAgent), card.Line(string(q.Agent))},
@@ -47,6 +48,7 @@ func (m *Model) detailText(d *dialog) string {
 		{m.w.Say(words.DetailQuestion), string(q.ID)},
 		{m.w.Say(words.DetailOperation), string(q.Operation)},
 		{m.w.Say(words.DetailSession), string(q.Session)},
+		{m.w.Say(words.DetailKeys), m.w.Say(words.MoreKeys)},
 	}
 	widest := 0
 	for _, r := range rows {

@@ -108,7 +108,7 @@ func names(list []events.Change) []string {
 
 // show makes the card from the bytes that will run and starts its grace.
 func (m *Model) show(d *dialog, args []byte) tea.Cmd {
-	c := card.New(d.q, args, m.w)
+	c := card.New(d.q, args, m.o.Home, m.w)
 	d.card, d.args = &c, args
 	reason := c.Reason
 	if c.Given {
@@ -247,7 +247,7 @@ func (m *Model) gotClaim(msg claimMsg) tea.Cmd {
 	d.pending = nil
 	if msg.err != nil {
 		d.claim, d.sending = claim{}, false
-		m.notice = m.refusal(msg.err)
+		m.notice = notice{m.refusal(msg.err), d.q.ID, d.card.Title}
 		d.grace.begin(m.now)
 		return m.refresh()
 	}
@@ -290,10 +290,11 @@ func (m *Model) answer(d *dialog, a events.Answer, text string) tea.Cmd {
 
 func (m *Model) send(r events.Respond) tea.Cmd {
 	m.dialog.sending = true
+	tool := m.dialog.card.Title
 	took := m.now.Sub(m.dialog.q.AskedAt.Time())
 	return func() tea.Msg {
 		_, err := m.o.Client.Answer(m.ctx, r)
-		return answerMsg{r, took, err}
+		return answerMsg{r, tool, took, err}
 	}
 }
 
@@ -302,7 +303,7 @@ func (m *Model) gotAnswer(msg answerMsg) tea.Cmd {
 	d := m.dialog
 	shown := d != nil && d.q.ID == id
 	if msg.err != nil {
-		m.notice = m.refusal(msg.err)
+		m.notice = notice{m.refusal(msg.err), id, msg.tool}
 		if shown {
 			d.sending = false
 			d.grace.begin(m.now)
@@ -310,10 +311,10 @@ func (m *Model) gotAnswer(msg answerMsg) tea.Cmd {
 		return m.refresh()
 	}
 	m.settled[id] = true
-	m.last, m.lastAt, m.took[id] = id, m.now, msg.took
+	m.last, m.took[id] = id, msg.took
 	m.ended = m.decided(m.w.Say(words.You), msg.respond.Answer, msg.took)
 	if msg.respond.Text != "" {
-		m.draft, m.notice = "", ""
+		m.draft, m.notice = "", notice{}
 	}
 	if shown {
 		m.dialog = nil

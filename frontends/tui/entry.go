@@ -73,16 +73,48 @@ func lastCluster(s string) string {
 	return last
 }
 
-// view draws the line into a width with the cursor in sight.
-func (e *entry) view(s styles, width int) string {
+// view draws the line into a width, in one row or, where it is longer, in up to
+// rows of them, with the cursor in sight.
+func (e *entry) view(s styles, width, rows int) []string {
 	before, after := card.Line(e.before), card.Line(e.after)
-	if over := cells(before) + 1 - width; over > 0 {
-		before = ansi.TruncateLeft(before, over+1, "…")
-	}
 	under := " "
 	if after != "" {
 		under, _ = ansi.FirstGraphemeCluster(after, ansi.GraphemeWidth)
 		after = strings.TrimPrefix(after, under)
 	}
-	return before + s.cursor.Render(under) + fit(after, width-cells(before)-cells(under))
+	w := wrap(before+under+after, width-2) // a column at either end for the ellipsis
+	if rows == 1 || w.rows() == 1 {
+		if over := cells(before) + 1 - width; over > 0 {
+			before = ansi.TruncateLeft(before, over+1, "…")
+		}
+		return []string{before + s.cursor.Render(under) + fit(after, width-cells(before)-cells(under))}
+	}
+	return paragraph(s, w, len(before), len(under), rows)
+}
+
+// paragraph draws the rows around the cursor, which stands on size bytes of the
+// text. An ellipsis says that there is more above or below.
+func paragraph(s styles, w wrapped, cursor, size, rows int) []string {
+	at := 0
+	for at+1 < w.rows() && w.starts[at+1] <= cursor {
+		at++
+	}
+	rows = min(rows, w.rows())
+	top := max(at-rows+1, 0)
+	var out []string
+	for i := top; i < top+rows; i++ {
+		row, _ := w.row(i)
+		if from := cursor - w.starts[i]; i == at {
+			to := min(from+size, len(row))
+			row = row[:from] + s.cursor.Render(row[from:to]) + row[to:]
+		}
+		if i == top && top > 0 {
+			row = "…" + row
+		}
+		if i == top+rows-1 && i+1 < w.rows() {
+			row += "…"
+		}
+		out = append(out, row)
+	}
+	return out
 }

@@ -30,13 +30,13 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	m.o.Client.Input()
 	d := m.dialog
 	if d == nil {
-		m.notice = ""
+		m.notice = notice{}
 		return m.listKey(k)
 	}
 	if !d.grace.takes(m.now) {
 		return nil
 	}
-	m.notice = ""
+	m.notice = notice{}
 	if d.composing {
 		return m.composerKey(d, k)
 	}
@@ -227,7 +227,7 @@ func (m *Model) composerKey(d *dialog, k tea.KeyPressMsg) tea.Cmd {
 func (m *Model) sendWords(d *dialog) tea.Cmd {
 	text := d.input.value()
 	if len(text) > maxWords {
-		m.notice = m.w.Say(words.WordsTooLong, card.Count(len(text)), card.Count(maxWords))
+		m.notice = notice{text: m.w.Say(words.WordsTooLong, card.Count(len(text)), card.Count(maxWords))}
 		return nil
 	}
 	return m.answer(d, events.AnswerCancel, text)
@@ -239,6 +239,6 @@ func (m *Model) copy(d *dialog) tea.Cmd {
 	if b.raw == "" {
 		return nil
 	}
-	m.notice = m.w.Say(words.Copied, b.label, card.Count(len(b.raw)))
+	m.notice = notice{text: m.w.Say(words.Copied, b.label, card.Count(len(b.raw)))}
 	return tea.SetClipboard(b.raw)
 }

@@ -10,25 +10,64 @@ import (
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
-// tellFor is how long the end of a question stands in the bottom line of the
-// next one.
-const tellFor = 15 * time.Second
-
-// state is the line above the buttons: who answers, or what is in the way.
-func (m *Model) state(d *dialog) string {
-	text, warn := m.stateText(d)
-	if text == "" {
-		return ""
+// state is the line above the buttons: who answers, or what is in the way, or
+// the words that are being written, in up to a number of rows.
+func (m *Model) state(d *dialog, rows int) []string {
+	if d.composing {
+		return m.composer(d, rows)
 	}
+	text, warn := m.stateText(d)
 	style := m.style.dim
 	if warn {
 		style = m.style.warn
 	}
-	if d.composing {
-		return "   " + style.Render(text) + "  " + d.input.view(m.style, m.width-6-cells(text))
+	marks := ""
+	if m.cramped() {
+		marks = m.marksText(d)
 	}
-	return fit("   "+style.Render(fit(text, m.width-4)), m.width)
+	switch {
+	case marks != "" && text != "":
+		// One line for both: the warning has at least its half.
+		const between = " · "
+		room := m.stateWidth() - cells(between)
+		marks = fit(marks, room-min(cells(text), room/2))
+		return []string{m.indent() + m.style.warn.Render(marks) + between + style.Render(fit(text, room-cells(marks)))}
+	case marks != "":
+		return []string{m.indent() + m.style.warn.Render(fit(marks, m.stateWidth()))}
+	case text != "":
+		return []string{m.indent() + style.Render(fit(text, m.stateWidth()))}
+	}
+	return []string{""}
 }
+
+// composer draws the words that are being written.
+func (m *Model) composer(d *dialog, rows int) []string {
+	label := m.style.dim.Render(m.w.Say(words.WordsPrompt))
+	if m.width < 60 {
+		label = m.style.dim.Render(m.w.Say(words.WordsShort))
+	}
+	if marks := m.marksText(d); m.cramped() && marks != "" {
+		label = m.style.warn.Render(fit(marks, m.stateWidth()/3))
+	}
+	out := d.input.view(m.style, m.stateWidth()-cells(label)-2, rows)
+	for i, row := range out {
+		if i > 0 {
+			label = pad("", cells(label))
+		}
+		out[i] = m.indent() + label + "  " + row
+	}
+	return out
+}
+
+// indent is before the state, stateWidth what is left for it.
+func (m *Model) indent() string {
+	if m.width < 60 {
+		return "  "
+	}
+	return "   "
+}
+
+func (m *Model) stateWidth() int { return m.width - cells(m.indent()) - 1 }
 
 func (m *Model) stateText(d *dialog) (text string, warn bool) {
 	switch {
@@ -38,8 +77,6 @@ func (m *Model) stateText(d *dialog) (text string, warn bool) {
 		return m.w.Say(words.UnknownGate, card.Line(string(d.q.Gate))), true
 	case !d.card.Genuine:
 		return m.w.Say(words.WrongBytes), true
-	case d.composing:
-		return m.w.Say(words.WordsPrompt), false
 	case d.problem != "":
 		return d.problem, true
 	case d.comparing:
@@ -50,11 +87,7 @@ func (m *Model) stateText(d *dialog) (text string, warn bool) {
 		return m.w.Say(words.Sending), false
 	case m.lockedBy(d) != nil:
 		return m.claimText(m.lockedBy(d)), true
-	}
-	if text := m.marksText(d); text != "" {
-		return text, true // also while it is one's own to answer
-	}
-	if d.claim.token != 0 {
+	case d.claim.token != 0:
 		return m.w.Say(words.HeldByYou), false
 	}
 	return "", false
@@ -62,24 +95,27 @@ func (m *Model) stateText(d *dialog) (text string, warn bool) {
 
 // claimText says who answers, where, and for how long already.
 func (m *Model) claimText(c *events.Claim) string {
-	who := m.who(c.Principal)
-	if !m.mayTakeOver(c) && c.Name != "" {
-		who = card.Line(c.Name)
-	}
-	since := card.Clock(m.now.Sub(c.Since.Time()))
-	text := m.w.Say(words.AnsweredBy, who, m.w.Frontend(string(c.Kind)), since)
+	where, since := m.w.Frontend(string(c.Kind)), card.Clock(m.now.Sub(c.Since.Time()))
 	if !m.mayTakeOver(c) {
-		return text
+		who := card.Line(c.Name)
+		if who == "" {
+			who = card.Line(c.Principal)
+		}
+		return m.w.Say(words.AnsweredBy, who, where, since)
 	}
-	takes := m.w.Say(words.TakesOver)
-	if cells(text)+3+cells(takes) > m.width-4 {
+	text, takes := m.w.Say(words.AnsweredByYou, where, since), m.w.Say(words.TakesOver)
+	if cells(text)+3+cells(takes) > m.stateWidth() {
 		return takes
 	}
 	return text + "   " + takes
 }
 
 // marksText counts what was made visible, so that nobody has to search for it.
+// It has its own line: nothing that happens may take its place.
 func (m *Model) marksText(d *dialog) string {
+	if d.card == nil {
+		return ""
+	}
 	if d.marks == nil {
 		d.marks = new(m.countMarks(d))
 	}
@@ -109,84 +145,38 @@ func (m *Model) countMarks(d *dialog) string {
 	return ""
 }
 
-// button is one key and what it does.
-type button struct {
-	key   string
-	text  words.Key
-	focus int
+// notice is one sentence about the last key, until the next key.
+type notice struct {
+	text     string
+	question events.ID // that it is about, "" for none
+	tool     string    // of that question
 }
 
-// buttonLine draws the keys. While they do not count they are dim, and a dot
-// stands in the place of each key.
-func (m *Model) buttonLine(d *dialog) string {
-	left := []button{
-		{"c", words.Continue, focusContinue}, {"x", words.Cancel, focusCancel}, {"w", words.CancelWords, focusWords},
-	}
-	right := []button{{"?", words.Why, focusNone}, {"Esc", words.Later, focusNone}}
-	if d.composing {
-		left, right = []button{{"Enter", words.Send, focusNone}}, []button{{"Esc", words.Back, focusNone}}
-	}
-	if d.details != nil {
-		right = []button{{"Esc", words.Close, focusNone}}
-	}
-	quiet := d.grace.left(m.now) == 0
-	answers := quiet && m.answerable(d)
-	for _, gap := range []string{"   ", " ", ""} {
-		l, r := m.drawButtons(d, left, gap, answers), m.drawButtons(d, right, gap, quiet)
-		if room := m.width - 2 - cells(l) - cells(r); room >= 1 {
-			return " " + l + strings.Repeat(" ", room) + r
-		}
-	}
-	// Too narrow for all: the answers stay whole, the rest as far as it goes.
-	l := m.drawButtons(d, left, "", answers)
-	if cells(l) > m.width-2 {
-		l = m.drawButtons(d, left[:2], "", answers) + m.drawKey(d, left[2].key, "", focusWords, answers)
-	}
-	r := m.drawButtons(d, right[:1], "", quiet)
-	if cells(l)+cells(r) > m.width-2 {
-		return " " + l
-	}
-	return " " + pad(l, m.width-2-cells(r)) + r
-}
-
-func (m *Model) drawButtons(d *dialog, list []button, gap string, live bool) string {
-	var parts []string
-	for _, b := range list {
-		parts = append(parts, m.drawKey(d, b.key, " "+m.w.Say(b.text), b.focus, live))
-	}
-	return strings.Join(parts, gap)
-}
-
-func (m *Model) drawKey(d *dialog, key, text string, focus int, live bool) string {
-	open, end := " ", " "
-	if focus != focusNone && focus == d.focus {
-		open, end = "[", "]"
-	}
-	if !live {
-		return m.style.dim.Render(open + strings.Repeat("·", cells(key)) + text + end)
-	}
-	return m.style.strong.Render(open) + m.style.accent.Render(key) + text + m.style.strong.Render(end)
-}
-
-// bottom is the last line: what the last key did, how the last question ended,
-// or who is next.
+// bottom is the last line of a dialog: what the last key did, or who is next.
+// How another question ended is not told here, where it would read as if this
+// one had.
 func (m *Model) bottom(d *dialog) string {
-	text := m.bottomText()
-	if text == "" && d != nil {
+	text := m.noticeText()
+	if text == "" {
 		text = m.nextText(d)
 	}
 	return " " + m.style.dim.Render(fit(text, m.width-2))
 }
 
-func (m *Model) bottomText() string {
-	if m.notice != "" {
-		return m.notice
+// noticeText names the tool of a notice that is about another question than the
+// one on the screen.
+func (m *Model) noticeText() string {
+	n := m.notice
+	if n.question != "" && (m.dialog == nil || m.dialog.q.ID != n.question) {
+		return m.w.Say(words.YourAnswer, n.tool, n.text)
 	}
-	if m.last == "" || m.dialog != nil && m.now.Sub(m.lastAt) > tellFor {
-		return ""
-	}
+	return n.text
+}
+
+// lastText tells what became of the question that ended last.
+func (m *Model) lastText() string {
 	for _, l := range m.lines {
-		if l.Question == m.last && l.State != "waiting" {
+		if m.last != "" && l.Question == m.last && l.State != "waiting" {
 			return m.receipt(l)
 		}
 	}
@@ -234,8 +224,11 @@ func (m *Model) endText(c *card.Card, end events.End) string {
 // decided tells who chose what, after how long if that is known.
 func (m *Model) decided(who string, a events.Answer, took time.Duration) string {
 	text := m.w.Say(words.Decided, who, m.w.Answer(string(a)))
+	if who == m.w.Say(words.You) {
+		text = m.w.Say(words.YouDecided, m.w.Answer(string(a)))
+	}
 	if took > 0 {
-		text = m.w.Say(words.After, text, card.Took(took))
+		text = m.w.Say(words.After, text, card.Took(took, m.w))
 	}
 	return text
 }
@@ -262,7 +255,7 @@ func (m *Model) receipt(l events.Line) string {
 func (m *Model) short(l events.Line) string {
 	who := m.verdict(l)
 	if took, ours := m.took[l.Question]; l.Code == "" && ours {
-		who = m.w.Say(words.You) + ", " + card.Took(took)
+		who = m.w.Say(words.YouTook, card.Took(took, m.w))
 	} else if l.Code == "" && l.Who != "" {
 		who = m.who(l.Who)
 	}
@@ -316,9 +309,9 @@ func (m *Model) ran(l events.Line) string {
 	switch {
 	case l.Ran == "" || l.Committed == "":
 	case l.Ran == l.Committed:
-		text += ", " + m.w.Say(words.SameDigest)
+		text = m.w.Say(words.SameDigest, text)
 	default:
-		text += ", " + m.w.Say(words.OtherDigest)
+		text = m.w.Say(words.OtherDigest, text)
 	}
 	return text
 }
@@ -331,10 +324,10 @@ func (m *Model) refusal(err error) string {
 	}
 	text := m.w.Reject(string(r.Code))
 	if r.EndReason != "" {
-		text += ": " + m.w.End(string(r.EndReason))
+		text = m.w.Because(text, m.w.End(string(r.EndReason)))
 	}
 	if r.Who != "" && r.Answer != "" {
-		text += ": " + m.decided(m.who(r.Who), r.Answer, 0)
+		text = m.w.Because(text, m.decided(m.who(r.Who), r.Answer, 0))
 	} else if r.Who != "" {
 		text = m.w.Say(words.TookAnswer, text, m.who(r.Who))
 	}

@@ -226,12 +226,16 @@ func (m *Model) earlierRule() string {
 
 func (m *Model) listBottom() string {
 	if m.list.filtering {
-		keys := m.w.Say(words.FilterKeys)
+		keys := m.keyLine(filterKeys, m.width-16)
 		room := max(m.width-cells(keys)-6, 8)
-		return " / " + pad(m.list.filter.view(m.style, room), room) + " " + m.style.dim.Render(keys)
+		return " / " + pad(m.list.filter.view(m.style, room, 1)[0], room) + " " + keys
 	}
-	if text := m.bottomText(); text != "" {
+	text := m.noticeText()
+	if text == "" {
+		text = m.lastText()
+	}
+	if text != "" {
 		return " " + m.style.dim.Render(fit(text, m.width-2))
 	}
-	return " " + m.style.dim.Render(fit(m.w.Say(words.ListKeys), m.width-2))
+	return " " + m.keyLine(listKeys, m.width-2)
 }

@@ -38,10 +38,9 @@ type Model struct {
 	later   map[events.ID]bool // put aside with Esc: not opened by itself
 	settled map[events.ID]bool // answered here, not yet gone from the inbox
 	took    map[events.ID]time.Duration
-	last    events.ID // the question whose end the bottom line tells
-	lastAt  time.Time
+	last    events.ID // the question whose end the list's bottom line tells
 	ended   string // that end in words, until a line of its operation says more
-	notice  string // one sentence about the last key, until the next key
+	notice  notice
 	draft   string // words that were not sent
 }
 
@@ -64,6 +63,7 @@ type (
 	}
 	answerMsg struct {
 		respond events.Respond
+		tool    string
 		took    time.Duration
 		err     error
 	}
@@ -272,18 +272,18 @@ func (m *Model) follow(d *dialog, q events.Question) {
 }
 
 // closeEnded closes the dialog of a question that is no longer open, and keeps
-// its end in words for the bottom line. Words that were being written stay for
+// its end in words for the list. Words that were being written stay for
 // the next w.
 func (m *Model) closeEnded(d *dialog) {
 	end, known := m.o.Inbox.Ended(d.q.ID)
-	m.last, m.lastAt, m.ended = d.q.ID, m.now, ""
+	m.last, m.ended = d.q.ID, ""
 	if known {
 		m.ended = m.endText(d.card, end)
 	}
 	if d.composing && !d.sending {
 		m.draft = d.input.value()
 		if m.draft != "" {
-			m.notice = m.w.Say(words.UnsentWords)
+			m.notice = notice{text: m.w.Say(words.UnsentWords)}
 		}
 	}
 	m.dialog = nil

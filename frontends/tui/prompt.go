@@ -24,7 +24,7 @@ var ErrNoAnswer = errors.New("the input ended without an answer; nothing was ans
 // in that was begun ends only with in.
 func Prompt(ctx context.Context, in io.Reader, out io.Writer, q events.Question, args []byte) (answer events.Answer, text string, err error) {
 	p := prompt{words.In(words.Choose("", os.Getenv)), in, out}
-	c := card.New(q, args, p.w)
+	c := card.New(q, args, "", p.w)
 	if !c.Genuine {
 		return "", "", errors.New(p.w.Say(words.WrongBytes))
 	}
@@ -132,8 +132,12 @@ func (p *prompt) show(q events.Question, c card.Card) {
 // value prints a name and a text, each line of the text behind a bar.
 func (p *prompt) value(name, text string) {
 	label := pad(name, max(10, cells(name)))
-	for l := range strings.SplitSeq(text, "\n") {
+	lines, ended := strings.CutSuffix(text, "\n")
+	for l := range strings.SplitSeq(lines, "\n") {
 		p.say(label + " │ " + l)
 		label = pad("", cells(label))
+	}
+	if ended {
+		p.say(label + "   ⏎ " + p.w.Say(words.EndsWithBreak))
 	}
 }

@@ -11,7 +11,7 @@ import (
 // are the terminal's own, which its owner made readable; only the warning
 // differs, since yellow cannot be read on white.
 type styles struct {
-	dim, accent, warn, strong, cursor lipgloss.Style
+	dim, accent, warn, strong, key, cursor lipgloss.Style
 }
 
 func newStyles(dark bool) styles {
@@ -24,6 +24,7 @@ func newStyles(dark bool) styles {
 		accent: lipgloss.NewStyle().Foreground(lipgloss.Cyan),
 		warn:   lipgloss.NewStyle().Foreground(warn),
 		strong: lipgloss.NewStyle().Bold(true),
+		key:    lipgloss.NewStyle().Foreground(lipgloss.Cyan).Bold(true),
 		cursor: lipgloss.NewStyle().Reverse(true),
 	}
 }

@@ -57,7 +57,9 @@ type Options struct {
 	Self      events.ID
 	Principal func() string
 	Words     words.Words
-	Now       func() time.Time // nil is time.Now
+	// Home is the person's directory, which paths show as ~; "" if unknown.
+	Home string
+	Now  func() time.Time // nil is time.Now
 	// Once ends the program when a question that was on the screen has ended
 	// and no other waits: for one question in the foreground.
 	Once bool

@@ -10,17 +10,6 @@ import (
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
-// The smallest window in which a question can be shown and answered.
-const (
-	leastWidth  = 40
-	leastHeight = 8
-)
-
-func (m *Model) fits() bool { return m.width >= leastWidth && m.height >= leastHeight }
-
-// roomy says that there is space for rules and white space.
-func (m *Model) roomy() bool { return m.height >= 16 }
-
 // View implements [tea.Model].
 func (m *Model) View() tea.View {
 	v := tea.NewView(strings.Join(m.screen(), "\n"))
@@ -50,120 +39,56 @@ func wrapLines(s string, width, height int) []string {
 	return out
 }
 
-// frameOf is how the dialog's lines are shared out for a window: everything but
-// the boxes has its fixed number of lines, so the buttons are always there.
-type frameOf struct {
-	labels  int   // width of the column of names
-	first   int   // first value box in sight
-	heights []int // of the value boxes from first on
-	spaced  bool  // an empty line between the boxes
-	hidden  bool  // a line counts the boxes that are out of sight
-	reason  int   // height of the reason
-}
-
-// arrange lays out the boxes for the window as it is.
-func (m *Model) arrange(d *dialog) frameOf {
-	f := frameOf{labels: m.labelWidth(d)}
-	width := m.width - f.labels - 5
-	for _, b := range d.all() {
-		b.layout(width)
-	}
-	f.reason = min(d.reason.need(), m.reasonRows())
-	room := m.height - m.fixedLines() - f.reason
-	if f.heights = share(d.values, room); f.heights != nil {
-		total := 0
-		for _, h := range f.heights {
-			total += h
-		}
-		f.spaced = m.roomy() && total+len(d.values)-1 <= room
-		return f
-	}
-	f.hidden = true
-	m.window(d, &f, room-1)
-	return f
-}
-
-// window picks the boxes in sight when not all fit: as many as fit from the
-// first, moved just far enough that the current one is among them.
-func (m *Model) window(d *dialog, f *frameOf, room int) {
-	current := min(d.current, len(d.values)-1)
-	d.first = min(d.first, current)
-	for {
-		n := 0
-		for left := room; d.first+n < len(d.values); n++ {
-			if left -= d.values[d.first+n].least(); left < 0 {
-				break
-			}
-		}
-		if n = max(n, 1); current < d.first+n {
-			f.first = d.first
-			f.heights = share(d.values[d.first:d.first+n], room)
-			if f.heights == nil {
-				f.heights = []int{room}
-			}
-			return
-		}
-		d.first++
-	}
-}
-
-func (m *Model) reasonRows() int {
-	switch {
-	case m.height >= 20:
-		return 3
-	case m.height >= 12:
-		return 2
-	}
-	return 1
-}
-
-// fixedLines counts every line of the dialog but boxes and reason: see
-// dialogView.
-func (m *Model) fixedLines() int {
-	if m.roomy() {
-		return 11
-	}
-	return 4
-}
-
-func (m *Model) labelWidth(d *dialog) int {
-	widest := max(cells(m.w.Say(words.AskedBy)), cells(m.w.Say(words.Reason)))
-	for _, b := range d.values {
-		widest = max(widest, cells(b.label))
-	}
-	most := 10
-	if m.width >= 60 {
-		most = m.width / 4
-	}
-	return min(widest, most)
-}
-
 // dialogView draws the question. The first lines and the buttons keep their
-// places for as long as the question is shown.
+// places for as long as the question is shown; only words that are being
+// written push the buttons down, into rows that are free.
 func (m *Model) dialogView(d *dialog) []string {
+	f := m.arrange(d)
+	out := append(m.top(d, f.airy), m.body(d, f)...)
+	foot := m.foot(d, f.airy, 1)
+	if free := m.height - len(out) - len(foot); d.composing && free > 0 {
+		foot = m.foot(d, f.airy, 1+free)
+	}
+	return append(out, foot...)
+}
+
+// top are the lines above the values.
+func (m *Model) top(d *dialog, airy bool) []string {
 	var out []string
 	if m.roomy() {
 		out = append(out, m.header(d.q), m.rule())
 	}
 	out = append(out, m.title(d))
-	if m.roomy() {
+	if airy || m.roomy() && d.q.Previous >= 0 {
 		out = append(out, m.repeat(d))
 	}
-	out = append(out, m.body(d)...)
+	return out
+}
+
+// foot are the lines below the values. What is being written has up to a number
+// of rows.
+func (m *Model) foot(d *dialog, airy bool, rows int) []string {
+	var out []string
+	if airy {
+		out = append(out, "")
+	}
+	if marks := m.marksText(d); marks != "" && !m.cramped() {
+		out = append(out, m.indent()+m.style.warn.Render(fit(marks, m.stateWidth())))
+	}
+	state := m.state(d, rows)
+	if !m.roomy() && state[0] == "" {
+		state[0] = m.bottom(d)
+	}
+	out = append(append(out, state...), m.buttonLines(d)...)
 	if m.roomy() {
-		out = append(out, "", m.state(d), m.buttonLine(d), m.rule(), m.bottom(d))
-		return out
+		out = append(out, m.rule(), m.bottom(d))
 	}
-	line := m.state(d)
-	if line == "" {
-		line = m.bottom(d)
-	}
-	return append(out, line, m.buttonLine(d))
+	return out
 }
 
 // body draws the boxes and where the question comes from, or the details in
 // their place.
-func (m *Model) body(d *dialog) []string {
+func (m *Model) body(d *dialog, f frameOf) []string {
 	if d.card == nil {
 		text := d.problem
 		if text == "" {
@@ -172,9 +97,8 @@ func (m *Model) body(d *dialog) []string {
 		return []string{" " + m.style.dim.Render(fit(text, m.width-2))}
 	}
 	if d.details != nil {
-		return d.details.view(m, 0, m.width-1, m.heightOf(d), true)
+		return d.details.view(m, 0, m.width-1, m.bodyRows(d, f.airy), true)
 	}
-	f := m.arrange(d)
 	var out []string
 	for i, h := range f.heights {
 		if f.spaced && i > 0 && d.values[f.first+i].sign != "+" {
@@ -186,11 +110,19 @@ func (m *Model) body(d *dialog) []string {
 	if f.hidden {
 		out = append(out, " "+m.style.warn.Render(fit(m.hiddenCount(d, f), m.width-2)))
 	}
-	if m.roomy() {
-		out = append(out, "")
+	return append(append(out, m.source(d, f)...), m.reasonView(d, f)...)
+}
+
+// source says which hook asks. A window that is cramped in both directions
+// leaves it to "?".
+func (m *Model) source(d *dialog, f frameOf) []string {
+	switch {
+	case f.airy:
+		return []string{"", m.askedBy(d, f.labels)}
+	case m.cramped() && !m.oneRow():
+		return nil
 	}
-	out = append(out, m.askedBy(d, f.labels))
-	return append(out, m.reasonView(d, f)...)
+	return []string{m.askedBy(d, f.labels)}
 }
 
 // reasonView draws the reason. Where there is one line for a longer reason, it
@@ -232,35 +164,6 @@ func (m *Model) hiddenCount(d *dialog, f frameOf) string {
 	}
 	return strings.Join(parts, " · ")
 }
-
-// heightOf is the height of the box that scroll keys move.
-func (m *Model) heightOf(d *dialog) int {
-	switch {
-	case d.card == nil || !m.fits():
-		return 1
-	case d.details != nil:
-		return m.height - m.fixedLines() + m.sparedLines()
-	}
-	f := m.arrange(d)
-	if d.current >= len(d.values) {
-		return f.reason
-	}
-	if at := d.current - f.first; at >= 0 && at < len(f.heights) {
-		return f.heights[at]
-	}
-	return 1
-}
-
-// sparedLines are lines that only the boxes' view needs: the hook's and the
-// empty one before it.
-func (m *Model) sparedLines() int {
-	if m.roomy() {
-		return 2
-	}
-	return 1
-}
-
-func (m *Model) pageOf(d *dialog) int { return m.currentBox(d).page(m.heightOf(d)) }
 
 func (m *Model) rule() string {
 	return " " + m.style.dim.Render(strings.Repeat("─", max(m.width-2, 0)))
@@ -308,7 +211,7 @@ func (m *Model) repeat(d *dialog) string {
 	if d.q.Previous < 0 {
 		return ""
 	}
-	names := changedNames(d.q.Changed, m.valueName(d))
+	names := m.changedNames(d.q.Changed, m.valueName(d))
 	text := m.w.Say(words.HookChanged, names)
 	if cells(text) > m.width-2 {
 		text = m.w.Say(words.HookChangedShort, names)
@@ -316,7 +219,7 @@ func (m *Model) repeat(d *dialog) string {
 	return " " + m.style.warn.Render(fit(text, m.width-2))
 }
 
-func changedNames(list []events.Change, whole string) string {
+func (m *Model) changedNames(list []events.Change, whole string) string {
 	var all []string
 	for _, c := range list {
 		if c.Name == "" {
@@ -324,7 +227,7 @@ func changedNames(list []events.Change, whole string) string {
 		}
 		all = append(all, card.Line(c.Name))
 	}
-	return strings.Join(all, ", ")
+	return m.w.List(all)
 }
 
 // times says how long the question waits and, with a limit, what is left. It is
@@ -355,20 +258,18 @@ func (m *Model) askedBy(d *dialog, labels int) string {
 	if m.width < 60 {
 		left, room = " ", m.width-2
 	}
+	gap := "   "
+	if m.width < 60 {
+		gap = "  "
+	}
 	hook, origin := d.card.Hook, d.card.Origin
-	if cells(hook)+3+cells(origin) > room {
+	if cells(hook+gap+origin) > room {
 		// The place in the file says more than the scope before it.
 		if _, place, ok := strings.Cut(origin, " "); ok {
 			origin = place
 		}
 	}
-	gap := "   "
-	if m.width < 60 {
-		gap = "  "
-	}
-	text := fit(hook, room)
-	if rest := room - cells(text) - cells(gap); rest > 6 {
-		text += gap + m.style.dim.Render(fit(origin, rest))
-	}
+	text := fitMiddle(hook, room-cells(gap)-min(cells(origin), room/2))
+	text += gap + m.style.dim.Render(fitPlace(origin, room-cells(text+gap)))
 	return left + text
 }

@@ -140,6 +140,15 @@ func fit(s string, width int) string {
 	return s
 }
 
+// fitRow fits a row of wrapped text: a space beyond the edge goes, and no letter
+// with it.
+func fitRow(row string, width int) string {
+	if cells(row) > width {
+		row = strings.TrimSuffix(row, " ")
+	}
+	return fit(row, width)
+}
+
 // fitMiddle shortens a name in its middle: names often differ at their ends.
 func fitMiddle(s string, width int) string {
 	if cells(s) <= width {
@@ -148,6 +157,16 @@ func fitMiddle(s string, width int) string {
 	head := ansi.Truncate(s, (width-1)/2, "")
 	tail := ansi.TruncateLeft(s, cells(s)-(width-1-cells(head)), "")
 	return fit(head+"…"+tail, width)
+}
+
+// fitPlace shortens the name of a file in its middle and keeps the line number
+// behind it.
+func fitPlace(s string, width int) string {
+	at := strings.LastIndexByte(s, ':')
+	if cells(s) <= width || at < 0 {
+		return fit(s, width)
+	}
+	return fitMiddle(s[:at], width-cells(s[at:])) + s[at:]
 }
 
 // pad fits a line and fills it up with spaces.

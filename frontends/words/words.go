@@ -94,6 +94,22 @@ func (w Words) Scope(scope string) string { return w.code("scope.", scope) }
 // Frontend names a sort of screen, as the place where somebody answers.
 func (w Words) Frontend(kind string) string { return w.code("frontend.", kind) }
 
+// List names several things one after the other.
+func (w Words) List(items []string) string {
+	if w.lang == Chinese {
+		return strings.Join(items, "、")
+	}
+	return strings.Join(items, ", ")
+}
+
+// Because says what, and behind it why.
+func (w Words) Because(what, why string) string {
+	if w.lang == Chinese {
+		return what + "：" + why
+	}
+	return what + ": " + why
+}
+
 // code speaks a word of a closed table; one that only a newer core knows is
 // shown as it is.
 func (w Words) code(table, code string) string {

@@ -38,11 +38,15 @@ func (Adapter) Translate(call events.HookCall) (core.Proposal, error) {
 	if err != nil {
 		return core.Proposal{}, fmt.Errorf("gemini's payload: %w", err)
 	}
+	args, err := agents.AddKindName(in.args, in.kind)
+	if err != nil {
+		return core.Proposal{}, fmt.Errorf("gemini's tool_input: %w", err)
+	}
 	return core.Proposal{
 		Agent: Agent, Native: in.session, Cwd: in.cwd, Path: "main",
 		Kind: events.KindToolCall, Event: events.BeforeToolCall,
 		Tool: events.Tool{Name: in.tool, Kind: in.kind},
-		Args: agents.AddKindName(in.args, in.kind),
+		Args: args,
 	}, nil
 }
 

@@ -1,0 +1,148 @@
+package tui
+
+import "github.com/fermata-hitl/fermata/frontends/words"
+
+// The smallest window in which a question can be shown and answered.
+const (
+	leastWidth  = 40
+	leastHeight = 8
+)
+
+// restful is how many rows a value that scrolls should have: where it has fewer,
+// the dialog's empty lines are given to the values.
+const restful = 8
+
+func (m *Model) fits() bool { return m.width >= leastWidth && m.height >= leastHeight }
+
+// roomy says that there is space for rules, the session and who is next.
+func (m *Model) roomy() bool { return m.height >= 16 }
+
+// cramped says that there is no line to spare: what was made visible and the
+// state share one, and "?" has what gives way.
+func (m *Model) cramped() bool { return m.height < 10 }
+
+// frameOf is how the dialog's lines are shared out for a window: everything but
+// the boxes has its fixed number of lines, so the buttons are always there.
+type frameOf struct {
+	labels  int   // width of the column of names
+	first   int   // first value box in sight
+	heights []int // of the value boxes from first on
+	airy    bool  // empty lines between the parts
+	spaced  bool  // an empty line between the boxes
+	hidden  bool  // a line counts the boxes that are out of sight
+	reason  int   // height of the reason
+}
+
+// arrange lays out the boxes for the window as it is.
+func (m *Model) arrange(d *dialog) frameOf {
+	f := frameOf{labels: m.labelWidth(d), airy: m.roomy()}
+	if d.card == nil {
+		return f
+	}
+	width := m.width - f.labels - 5
+	for _, b := range d.all() {
+		b.layout(width)
+	}
+	f.reason = min(d.reason.need(), m.reasonRows())
+	f.airy = f.airy && rests(d.values, share(d.values, m.roomFor(d, f)))
+	room := m.roomFor(d, f)
+	if f.heights = share(d.values, room); f.heights == nil {
+		f.hidden = true
+		m.window(d, &f, room-1)
+		return f
+	}
+	for _, h := range f.heights {
+		room -= h
+	}
+	more := min(d.reason.need()-f.reason, room)
+	f.reason += more
+	f.spaced = f.airy && len(d.values)-1 <= room-more
+	return f
+}
+
+// rests reports whether every box that scrolls has enough rows to read in.
+func rests(boxes []*box, heights []int) bool {
+	for i, h := range heights {
+		if boxes[i].need() > h && h < restful {
+			return false
+		}
+	}
+	return heights != nil
+}
+
+// roomFor counts the rows that the value boxes have among them.
+func (m *Model) roomFor(d *dialog, f frameOf) int {
+	return m.bodyRows(d, f.airy) - len(m.source(d, f)) - f.reason
+}
+
+// bodyRows counts the rows between the title and the state.
+func (m *Model) bodyRows(d *dialog, airy bool) int {
+	return m.height - len(m.top(d, airy)) - len(m.foot(d, airy, 1))
+}
+
+// window picks the boxes in sight when not all fit: as many as fit from the
+// first, moved just far enough that the current one is among them.
+func (m *Model) window(d *dialog, f *frameOf, room int) {
+	current := min(d.current, len(d.values)-1)
+	d.first = min(d.first, current)
+	for {
+		n := 0
+		for left := room; d.first+n < len(d.values); n++ {
+			if left -= d.values[d.first+n].least(); left < 0 {
+				break
+			}
+		}
+		if n = max(n, 1); current < d.first+n {
+			f.first = d.first
+			f.heights = share(d.values[d.first:d.first+n], room)
+			if f.heights == nil {
+				f.heights = []int{room}
+			}
+			return
+		}
+		d.first++
+	}
+}
+
+// reasonRows is how many rows the reason has for certain; what the values leave
+// free is its own too.
+func (m *Model) reasonRows() int {
+	switch {
+	case m.height >= 20:
+		return 3
+	case m.height >= 12:
+		return 2
+	}
+	return 1
+}
+
+func (m *Model) labelWidth(d *dialog) int {
+	widest := max(cells(m.w.Say(words.AskedBy)), cells(m.w.Say(words.Reason)))
+	for _, b := range d.values {
+		widest = max(widest, cells(b.label))
+	}
+	most := 10
+	if m.width >= 60 {
+		most = m.width / 4
+	}
+	return min(widest, most)
+}
+
+// heightOf is the height of the box that scroll keys move.
+func (m *Model) heightOf(d *dialog) int {
+	if d.card == nil || !m.fits() {
+		return 1
+	}
+	f := m.arrange(d)
+	switch at := d.current - f.first; {
+	case d.details != nil:
+		return m.bodyRows(d, f.airy)
+	case d.current >= len(d.values):
+		return f.reason
+	case at >= 0 && at < len(f.heights):
+		return f.heights[at]
+	}
+	return 1
+}
+
+func (m *Model) pageOf(d *dialog) int { return m.currentBox(d).page(m.heightOf(d)) }
