@@ -24,18 +24,6 @@ func answersOf(g events.Gate) []events.Answer {
 
 func knownGate(g events.Gate) bool { return answersOf(g) != nil }
 
-// endOf is the end reason of an answer: a no, in one of its two forms, or a
-// yes.
-func endOf(a events.Answer) events.EndReason {
-	switch a {
-	case events.AnswerCancel:
-		return events.EndCancel
-	case events.AnswerClientCancels:
-		return events.EndClientCancelled
-	}
-	return events.EndContinue
-}
-
 // present records a drawing of the open question. One that comes too late, or
 // once too often, says nothing that anybody needs.
 func present(s State, c Present) (Decision, error) {
@@ -117,7 +105,7 @@ func answer(s State, c Answer) (Decision, error) {
 		Gate: s.Question.Gate, ID: c.Question, Frontend: c.Frontend, Kind: c.Kind, Principal: c.Principal,
 		Answer: c.Answer, Digest: c.Digest, Claim: token, HasText: c.Text != "",
 	})
-	if endOf(c.Answer) != events.EndContinue {
+	if c.Answer.EndReason() != events.EndContinue {
 		d.refuse(events.CodeDeclined, c.Question, "")
 		return d.Decision, nil
 	}

@@ -34,7 +34,7 @@ func reproposed(s State, c Propose) error {
 	switch {
 	case s.Proposed.Secret.Digest() == c.Op.Secret:
 		return nil
-	case s.Close().Committed.Digest != "":
+	case s.Ending().Committed.Digest != "":
 		return &events.Refused{Code: events.RejectAlreadyCommitted, Hint: "this operation has been granted to its asker; do not run it"}
 	}
 	return &events.Refused{Code: events.RejectNotYours, Hint: "this operation belongs to another process; do not run it"}

@@ -184,7 +184,7 @@ func Pending(s State) []Effect {
 		}
 		return effects
 	case PhaseCommitted, PhaseEnded:
-		if v, ok := VerdictOf(s); ok && !s.Delivered && s.Close().Outcome == "" {
+		if v, ok := VerdictOf(s); ok && !s.Delivered && s.Ending().Outcome == "" {
 			return []Effect{Deliver{v}}
 		}
 	}
@@ -223,11 +223,11 @@ func receipt(s State) (Decision, error) {
 // operation was given up for lost is evidence all the same and is kept; that
 // nothing is known of it would add nothing then.
 func finish(s State, c Finish) (Decision, error) {
-	if s.Close().Committed.Digest == "" {
+	if s.Ending().Committed.Digest == "" {
 		return Decision{}, &events.Refused{Code: events.RejectNotAllowed, Hint: "the operation was never committed and must not have run"}
 	}
 	late := s.Phase == PhaseEnded
-	if s.Close().Outcome != "" || late && c.Outcome == events.OutcomeUnknown {
+	if s.Ending().Outcome != "" || late && c.Outcome == events.OutcomeUnknown {
 		return Decision{}, nil
 	}
 	return Decision{Events: []events.Event{events.OperationFinished{Outcome: c.Outcome, Ran: c.Ran}}}, nil

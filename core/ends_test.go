@@ -53,7 +53,7 @@ func TestEnds(t *testing.T) {
 		st = newStory(t).must(propose1(`{}`, next("")), Withdraw{Reason: events.EndAgentGone})
 		st.want("Finished", Finish{Outcome: events.OutcomeOK, Ran: confA})
 		st.want("", Finish{Outcome: events.OutcomeFailed})
-		if st.s.Close().Ran != confA || st.s.Close().Code != events.CodeEnded {
+		if st.s.Ending().Ran != confA || st.s.Ending().Code != events.CodeEnded {
 			t.Errorf("%+v", st.s)
 		}
 	})
@@ -76,7 +76,7 @@ func TestCommit(t *testing.T) {
 	t.Run("B58 the right to run exactly that version, once", func(t *testing.T) {
 		st := newStory(t).must(propose1(`{"a":1}`, next("")))
 		v, ok := VerdictOf(st.s)
-		if !ok || !v.Allow || string(v.Args) != `{"a":1}` || v.Version != st.s.Close().Committed || v.Changed || v.Code != events.CodeChecked {
+		if !ok || !v.Allow || string(v.Args) != `{"a":1}` || v.Version != st.s.Ending().Committed || v.Changed || v.Code != events.CodeChecked {
 			t.Errorf("%+v", v)
 		}
 		if got := Pending(st.s); len(got) != 1 || !got[0].(Deliver).Verdict.Allow {

@@ -46,20 +46,20 @@ func (s *State) evolve(e events.Event) {
 	case events.OperationChecked: // the commit beside it says the same
 	case events.OperationCommitted:
 		s.Phase = PhaseCommitted
-		s.closing().Committed = e.Version
+		s.toEnd().Committed = e.Version
 	case events.OperationDelivered:
 		s.Delivered = true
 	case events.OperationRefused:
 		s.Phase = PhaseEnded
-		c := s.closing()
+		c := s.toEnd()
 		c.Code, c.CodeRun = e.Code, e.Run
 	case events.OperationAborted:
 		s.Phase = PhaseEnded
-		c := s.closing()
+		c := s.toEnd()
 		c.Code, c.EndReason = events.CodeEnded, e.Reason
 	case events.OperationFinished:
 		s.Phase = PhaseEnded
-		c := s.closing()
+		c := s.toEnd()
 		c.Outcome, c.Ran = e.Outcome, e.Ran
 	case events.Request:
 		s.request(e)
@@ -82,7 +82,7 @@ func (s *State) evolve(e events.Event) {
 		s.respond(e)
 	case events.Withdrawn:
 		s.settle(Settled{ID: e.ID, Result: e.Result, Reason: e.Reason})
-		s.closing().EndReason = e.Reason
+		s.toEnd().EndReason = e.Reason
 	case events.AnswerRejected:
 		s.Outsiders++
 		if e.ID == s.Question.ID {
@@ -106,7 +106,7 @@ func (s *State) request(e events.Request) {
 }
 
 func (s *State) respond(e events.Response) {
-	end := endOf(e.Answer)
+	end := e.Answer.EndReason()
 	if end == events.EndContinue {
 		s.Phase = PhaseHook
 		s.Yes = s.Current().N
@@ -114,7 +114,7 @@ func (s *State) respond(e events.Response) {
 			s.YesHook = i
 		}
 	} else {
-		s.closing().EndReason = end
+		s.toEnd().EndReason = end
 	}
 	s.settle(Settled{
 		ID: e.ID, Result: events.ResultAnswered, Reason: end, Answer: e.Answer, Digest: e.Digest,

@@ -17,7 +17,7 @@ const (
 	PhaseNone      Phase = iota // nothing is known
 	PhaseHook                   // a hook runs (State.Run)
 	PhaseAsking                 // a person is asked (State.Question)
-	PhaseCommitted              // the asker may run State.Committed, once
+	PhaseCommitted              // the asker may run State.End.Committed, once
 	PhaseEnded                  // refused, aborted or finished
 )
 
@@ -49,7 +49,7 @@ type State struct {
 	Question Question // the open question, or the last one
 	Settled  []Settled
 
-	Closing *Closing // nil before a commit or an end; see Close
+	End *Ending // nil before a commit or an end; see Ending
 
 	Seq  uint64        // stream sequence of the last message
 	Hash Sum           // hash of the last message
@@ -74,8 +74,8 @@ type Body struct {
 	Data []byte
 }
 
-// Closing is how an operation came to its commit and to its end.
-type Closing struct {
+// Ending is how an operation came to its commit and to its end.
+type Ending struct {
 	Committed events.Version
 	Code      events.Code      // why it was refused; ended when it was aborted
 	CodeRun   events.ID        // the run that refused it
@@ -134,19 +134,19 @@ type Settled struct {
 	Seq      uint64
 }
 
-// Close is how the operation ended, as far as it has.
-func (s *State) Close() Closing {
-	if s.Closing == nil {
-		return Closing{}
+// Ending is how the operation ended, as far as it has.
+func (s *State) Ending() Ending {
+	if s.End == nil {
+		return Ending{}
 	}
-	return *s.Closing
+	return *s.End
 }
 
-// closing is a Closing to write to, which no other State shares.
-func (s *State) closing() *Closing {
-	c := s.Close()
-	s.Closing = &c
-	return s.Closing
+// toEnd is an Ending to write to, which no other State shares.
+func (s *State) toEnd() *Ending {
+	end := s.Ending()
+	s.End = &end
+	return s.End
 }
 
 // Current is the newest version.

@@ -7,7 +7,7 @@ import "github.com/fermata-hitl/fermata/events"
 // is an allow, and only with the very bytes that were checked. An asker that
 // comes again after its receipt hears that the right has been handed out.
 func VerdictOf(s State) (Verdict, bool) {
-	end := s.Close()
+	end := s.Ending()
 	switch {
 	case s.Phase != PhaseCommitted && s.Phase != PhaseEnded:
 		return Verdict{}, false
@@ -29,7 +29,7 @@ func VerdictOf(s State) (Verdict, bool) {
 }
 
 func refusal(s State, code events.Code) Verdict {
-	end := s.Close()
+	end := s.Ending()
 	r := Refusal{
 		Code: code, EndReason: end.EndReason, Kind: s.Proposed.Kind, Tool: s.Proposed.Tool.Name,
 		Reason: string(s.Body(events.ReasonBody(end.CodeRun))),
@@ -52,7 +52,7 @@ func refusal(s State, code events.Code) Verdict {
 // FaultVerdict is what the asker hears when the end of its operation could not
 // be written: what is not in the log does not run.
 func FaultVerdict(s State, code events.Code) Verdict {
-	end := s.closing()
+	end := s.toEnd()
 	end.Code, end.CodeRun = code, ""
 	return refusal(s, code)
 }

@@ -36,6 +36,9 @@ func Decode(b []byte, v any) error { return decode(b, v, false) }
 // core understands must not be half understood. asJSON tells how to reply.
 func DecodeCommand(b []byte, v any) (asJSON bool, err error) {
 	if len(b) > 0 && b[0] == '{' {
+		if err := noNameTwice(json.NewDecoder(bytes.NewReader(b)), maxDepth); err != nil {
+			return true, fmt.Errorf("not the JSON of this command: %w", err)
+		}
 		dec := json.NewDecoder(bytes.NewReader(b))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(v); err != nil {
@@ -50,6 +53,42 @@ func DecodeCommand(b []byte, v any) (asJSON bool, err error) {
 		return false, fmt.Errorf("%w: a command is a map of named keys", ErrMalformed)
 	}
 	return false, decode(b, v, true)
+}
+
+// noNameTwice reads one JSON value and refuses an object that says something
+// twice: the decoder would take the last, and a person might have meant the
+// first. Depth is how deep the value may be nested.
+func noNameTwice(dec *json.Decoder, depth int) error {
+	t, err := dec.Token()
+	if err != nil {
+		return err
+	}
+	if depth == 0 {
+		return fmt.Errorf("nested deeper than %d", maxDepth)
+	}
+	open, _ := t.(json.Delim)
+	if open != '{' && open != '[' {
+		return nil
+	}
+	names := map[string]bool{}
+	for dec.More() {
+		if open == '{' {
+			name, err := dec.Token()
+			if err != nil {
+				return err
+			}
+			text, _ := name.(string)
+			if names[text] {
+				return fmt.Errorf("%q stands there twice", clip(text))
+			}
+			names[text] = true
+		}
+		if err := noNameTwice(dec, depth-1); err != nil {
+			return err
+		}
+	}
+	_, err = dec.Token()
+	return err
 }
 
 // isMap reports whether the first value is a map: nil and lists, which the

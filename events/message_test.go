@@ -300,3 +300,19 @@ func checkFixedPoint(t *testing.T, b []byte, zero any) {
 }
 
 func pointerTo(v any) any { return reflect.New(reflect.TypeOf(v)).Interface() }
+
+func TestB4CommandThatSaysTwoThings(t *testing.T) {
+	var r events.Respond
+	_, err := events.DecodeCommand([]byte(`{"answer":"cancel","human":true,"answer":"continue"}`), &r)
+	if err == nil || !strings.Contains(err.Error(), "twice") {
+		t.Fatalf("%v %+v", err, r)
+	}
+}
+
+func TestDeepJSONCommand(t *testing.T) {
+	deep := `{"answer":` + strings.Repeat("[", 2<<20)
+	var r events.Respond
+	if _, err := events.DecodeCommand([]byte(deep), &r); err == nil || !strings.Contains(err.Error(), "deeper") {
+		t.Fatal(err)
+	}
+}

@@ -170,17 +170,6 @@ func (c *Client) settle(at place, question events.ID, err error) {
 	c.emit(c.inbox.finish(at, end))
 }
 
-// reasonOf is the end reason that an answer gives its question.
-func reasonOf(a events.Answer) events.EndReason {
-	switch a {
-	case events.AnswerCancel:
-		return events.EndCancel
-	case events.AnswerClientCancels:
-		return events.EndClientCancelled
-	}
-	return events.EndContinue
-}
-
 // call sends a verb of a session until there is a reply.
 func call[R any](ctx context.Context, c *Client, at place, verb string, command any) (R, error) {
 	return persist(ctx, c, func(ctx context.Context, l *link) (R, error) {

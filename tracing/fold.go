@@ -201,14 +201,3 @@ func (op *operation) noteBound(code events.Code, now moment) {
 		op.notes.add(now.at, "fermata.operation.recheck_limit", nil)
 	}
 }
-
-// reasonOf is the end reason of an answer.
-func reasonOf(a events.Answer) events.EndReason {
-	switch a {
-	case events.AnswerCancel:
-		return events.EndCancel
-	case events.AnswerClientCancels:
-		return events.EndClientCancelled
-	}
-	return events.EndContinue
-}

@@ -104,9 +104,9 @@ func TestRunLagsUnderLoad(t *testing.T) {
 // paced is a log whose messages come one by one, by the bubble's clock.
 func paced(records []Record, every time.Duration) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		for r := range from(records, 1) {
+		for r, err := range from(records, 1) {
 			<-time.After(every)
-			if !yield(r, nil) {
+			if !yield(r, err) {
 				return
 			}
 		}
@@ -133,8 +133,8 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		followed := func(yield func(Record, error) bool) {
-			for r := range from(records, 1) {
-				if !yield(r, nil) {
+			for r, err := range from(records, 1) {
+				if !yield(r, err) {
 					return
 				}
 			}

@@ -2,5 +2,5 @@
 
 package agents_test
 
-// waitingBudget is the socket's share of 12 KB, in bytes.
-const waitingBudget = 10 << 10
+// waitingBudget is the socket's share of 12 KB, bytes.
+const waitingBudget = 5 << 10

@@ -3,4 +3,4 @@
 package agents_test
 
 // waitingBudget is larger here: the race detector makes stacks larger.
-const waitingBudget = 12 << 10
+const waitingBudget = 8 << 10

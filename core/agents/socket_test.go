@@ -53,6 +53,7 @@ type desk struct {
 	refuse   error
 	verdicts chan core.Verdict
 	fail     error
+	held     time.Duration // how long telling the last verdict took
 }
 
 func (d *desk) say(format string, a ...any) {
@@ -85,7 +86,9 @@ func (d *desk) Notify(_ events.ID, _ string, tell func(core.Verdict, error)) fun
 	go func() {
 		select {
 		case v := <-d.verdicts:
+			began := time.Now()
 			tell(v, nil)
+			d.held = time.Since(began)
 			told <- true
 		case <-left:
 			told <- false
@@ -292,6 +295,23 @@ func TestB20LostAskerIsGone(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An asker that does not read its verdict is given up after ten seconds, and
+// whoever decides does not wait for that.
+func TestSlowAskerHoldsUpNobody(t *testing.T) {
+	bubble(t, agents.Options{}, func(h *house) {
+		c := h.dial()
+		c.send(call("generic", "before_tool_call", stdin))
+		c.expect(events.HookLine{Accepted: true})
+		h.desk.verdicts <- core.Verdict{Allow: true, Args: []byte(`{}`)}
+		time.Sleep(11 * time.Second) // of the bubble's clock
+		c.ended()
+		h.told("propose", "gone agent_gone")
+		if h.desk.held != 0 {
+			t.Errorf("the desk was held up for %v", h.desk.held)
+		}
+	})
 }
 
 // The end of a core ends no operation: connections close without a verdict,

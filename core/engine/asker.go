@@ -63,9 +63,15 @@ func check(p core.Proposal) error {
 		name, value string
 		most        int
 	}{
-		{"cwd", p.Cwd, 4096}, {"tool name", p.Tool.Name, 256}, {"tool kind", p.Tool.Kind, 64},
-		{"call id", p.Tool.CallID, 512}, {"path", p.Path, 1024}, {"turn", p.Turn, 512}, {"profile", p.Profile, 512},
-		{"traceparent", p.Traceparent, 256}, {"session id", p.Native, 2 << 20},
+		{"cwd", p.Cwd, 4096},
+		{"tool name", p.Tool.Name, 256},
+		{"tool kind", p.Tool.Kind, 64},
+		{"call id", p.Tool.CallID, 512},
+		{"path", p.Path, 1024},
+		{"turn", p.Turn, 512},
+		{"profile", p.Profile, 512},
+		{"traceparent", p.Traceparent, 256},
+		{"session id", p.Native, 2 << 20},
 	} {
 		if len(field.value) > field.most {
 			return refuse(events.RejectMalformed, fmt.Sprintf("the %s has %d bytes; %d is the most", field.name, len(field.value), field.most))

@@ -4,7 +4,8 @@
 //
 // The one path is [Engine.decide] in operation.go. Everything else either
 // leads there (asker.go for agents, answerer.go for frontends, hook.go and
-// timer.go for what the core itself does) or tells what happened (view.go).
+// timer.go for what the core itself does) or tells what happened (view.go for
+// frontends, waiter.go for agents).
 // A fact leaves the core only after the log has acknowledged it.
 package engine
 

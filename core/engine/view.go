@@ -133,7 +133,7 @@ func endOf(q core.Settled) events.End {
 }
 
 func lineOf(p Place, s core.State) events.Line {
-	end := s.Close()
+	end := s.Ending()
 	l := events.Line{
 		Operation: s.ID, Project: p.Project, Session: p.Session, Agent: s.Proposed.Agent, Path: s.Proposed.Path,
 		Tool: s.Proposed.Tool, Code: end.Code, Outcome: end.Outcome, Ran: end.Ran, Committed: end.Committed.Digest,

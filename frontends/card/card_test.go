@@ -200,3 +200,26 @@ func BenchmarkEscape(b *testing.B) {
 		})
 	}
 }
+
+func TestB101Origin(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		scope         events.Scope
+		file          string
+		project, home string
+		want          string
+	}{
+		{"in the project", events.ScopeProject, "/home/ana/p/.fermata/hooks.yaml", "/home/ana/p", "/home/ana", "project .fermata/hooks.yaml:1204"},
+		{"below home", events.ScopeProject, "/home/ana/q/hooks.yaml", "/home/ana/p", "/home/ana", "project ~/q/hooks.yaml:1204"},
+		{"beside home", events.ScopeProject, "/home/anabel/hooks.yaml", "/home/ana/p", "/home/ana", "project /home/anabel/hooks.yaml:1204"},
+		{"home unknown", events.ScopeProject, "/home/ana/q/hooks.yaml", "/home/ana/p", "", "project /home/ana/q/hooks.yaml:1204"},
+		{"global", events.ScopeGlobal, "/home/ana/.config/fermata/hooks.yaml", "/home/ana", "/home/ana", "global hooks.yaml:1204"},
+		{"escaped", events.ScopeProject, "/home/ana/\u202eq.yaml", "/p", "/home/ana", "project ~/⟨U+202E⟩q.yaml:1204"},
+		{"no file", events.ScopeGlobal, "", "", "", "global :1204"},
+	} {
+		h := events.Hook{Scope: c.scope, File: c.file, Line: 1204}
+		if got := Origin(h, c.project, c.home, words.In(words.English)); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

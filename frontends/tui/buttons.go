@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/fermata-hitl/fermata/frontends/words"
@@ -20,8 +21,10 @@ var (
 	}
 	otherKeys = []button{{"?", words.Why, focusNone}, {"Esc", words.Later, focusNone}}
 	listKeys  = []button{
-		{"↑ ↓", words.Pick, focusNone}, {"Enter", words.Open, focusNone},
-		{"/", words.Filter, focusNone}, {"q", words.Quit, focusNone},
+		{"↑ ↓", words.Pick, focusNone},
+		{"Enter", words.Open, focusNone},
+		{"/", words.Filter, focusNone},
+		{"q", words.Quit, focusNone},
 	}
 	filterKeys = []button{{"Enter", words.Keep, focusNone}, {"Esc", words.Clear, focusNone}}
 )
@@ -56,7 +59,7 @@ func (m *Model) buttonLines(d *dialog) []string {
 		return []string{m.buttonLine(d, left, right, answers, quiet)}
 	}
 	if !d.composing {
-		right = append(right[:len(right):len(right)], button{"q", words.Quit, focusNone})
+		right = append(slices.Clip(right), button{"q", words.Quit, focusNone})
 	}
 	if m.buttonsWidth(left) > m.width-2 {
 		left = append(left[:len(left)-1:len(left)-1], button{"w", words.WithWords, focusWords})

@@ -199,7 +199,7 @@ func newTerminal(ctx context.Context, width, height int, lang words.Language) *t
 	d := newDesk()
 	ctx, cancel := context.WithCancel(ctx)
 	tm := &terminal{desk: d, msgs: make(chan tea.Msg, 1000)}
-	tm.m = New(ctx, Options{Client: d, Inbox: d, Self: self, Principal: func() string { return "uid:1000" }, Words: words.In(lang)})
+	tm.m = New(ctx, Options{Client: d, Inbox: d, Self: self, Principal: func() string { return "uid:1000" }, Words: words.In(lang), Home: "/home/ana"})
 	d.changed = func() { tm.send(changedMsg{}) }
 	go func() {
 		for {

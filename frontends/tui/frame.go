@@ -8,8 +8,8 @@ const (
 	leastHeight = 8
 )
 
-// restful is how many rows a value that scrolls should have: where it has fewer,
-// the dialog's empty lines are given to the values.
+// restful is how many rows a value that scrolls should have: where it would have
+// fewer, the dialog's empty lines are given to the values.
 const restful = 8
 
 func (m *Model) fits() bool { return m.width >= leastWidth && m.height >= leastHeight }
@@ -44,7 +44,7 @@ func (m *Model) arrange(d *dialog) frameOf {
 		b.layout(width)
 	}
 	f.reason = min(d.reason.need(), m.reasonRows())
-	f.airy = f.airy && rests(d.values, share(d.values, m.roomFor(d, f)))
+	f.airy = f.airy && rests(d.values, m.roomFor(d, f))
 	room := m.roomFor(d, f)
 	if f.heights = share(d.values, room); f.heights == nil {
 		f.hidden = true
@@ -60,14 +60,16 @@ func (m *Model) arrange(d *dialog) frameOf {
 	return f
 }
 
-// rests reports whether every box that scrolls has enough rows to read in.
-func rests(boxes []*box, heights []int) bool {
+// rests reports whether a number of rows is enough to read in for every box that
+// scrolls, or for all together where not all are in sight.
+func rests(boxes []*box, rows int) bool {
+	heights := share(boxes, rows)
 	for i, h := range heights {
 		if boxes[i].need() > h && h < restful {
 			return false
 		}
 	}
-	return heights != nil
+	return heights != nil || rows >= restful
 }
 
 // roomFor counts the rows that the value boxes have among them.

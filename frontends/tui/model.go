@@ -39,7 +39,7 @@ type Model struct {
 	settled map[events.ID]bool // answered here, not yet gone from the inbox
 	took    map[events.ID]time.Duration
 	last    events.ID // the question whose end the list's bottom line tells
-	ended   string // that end in words, until a line of its operation says more
+	ended   string    // that end in words, until a line of its operation says more
 	notice  notice
 	draft   string // words that were not sent
 }

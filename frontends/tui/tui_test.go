@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the golden screens")
 var sizes = []struct {
 	name          string
 	width, height int
-}{{"40x24", 40, 24}, {"80x24", 80, 24}, {"200x60", 200, 60}, {"40x8", 40, 8}}
+}{{"40x24", 40, 24}, {"80x24", 80, 24}, {"200x60", 200, 60}, {"40x20", 40, 20}, {"40x12", 40, 12}, {"40x8", 40, 8}}
 
 // golden compares the screen with testdata.
 func golden(t *testing.T, name string, tm *terminal) {
@@ -78,6 +78,34 @@ func TestB101GoldenScreens(t *testing.T) {
 		{"many", func(tm *terminal) { tm.ask(many()); tm.settle(); tm.press("down", "down", "down") }},
 		{"why", func(tm *terminal) { tm.ask(push()); tm.settle(); tm.press("?") }},
 		{"words", func(tm *terminal) { tm.ask(push()); tm.settle(); tm.press("w", "n", "o") }},
+		{"many-words", func(tm *terminal) {
+			tm.ask(push())
+			tm.settle()
+			tm.press("w")
+			tm.send(tea.PasteMsg{Content: "Please use the staging remote; the production branch is frozen until Monday.\nThen ask again."})
+			synctest.Wait()
+		}},
+		{"line-break", func(tm *terminal) {
+			tm.ask(question("q1", "write_file", `{"content":"held, then let go on.\n\n","path":"notes.txt"}`))
+			tm.settle()
+		}},
+		{"global", func(tm *terminal) {
+			q := push()
+			q.Hook.Scope, q.Hook.File, q.Hook.Line = events.ScopeGlobal, "/home/ana/.config/fermata/hooks.yaml", 1204
+			tm.ask(q)
+			tm.settle()
+		}},
+		{"elsewhere", func(tm *terminal) {
+			q := push()
+			q.Hook.File, q.Hook.Line = "/home/ana/work/a-long-name/of-a-directory/that-holds/another/.fermata/hooks.yaml", 1204
+			tm.ask(q)
+			tm.settle()
+		}},
+		{"tricky-claimed", func(tm *terminal) {
+			tm.ask(tricky())
+			tm.desk.claimed("q4", &events.Claim{Frontend: "fe2", Kind: events.FrontendACP, Principal: "uid:1000", Since: now(), Claim: 9})
+			tm.wait(6 * time.Second)
+		}},
 		{"focus", func(tm *terminal) { tm.ask(push()); tm.settle(); tm.press("tab", "tab", "tab", "tab") }},
 		{"claimed", func(tm *terminal) {
 			tm.ask(push())
@@ -193,12 +221,16 @@ func TestB107AWithdrawnQuestionClosesAndTheNextAppears(t *testing.T) {
 		}
 		tm.settle()
 		tm.press("down")
-		if !strings.Contains(tm.text(), "Bash · ended: the turn ended") {
-			t.Errorf("the end is not told in words:\n%s", tm.text())
+		if strings.Contains(tm.text(), "ended") {
+			t.Errorf("the end of another question stands under this one:\n%s", tm.text())
 		}
 		tm.press("w")
 		if tm.m.dialog.input.value() != "draft" {
 			t.Errorf("the words were lost: %q", tm.m.dialog.input.value())
+		}
+		tm.press("esc", "esc")
+		if !strings.Contains(tm.text(), "Bash · ended: the turn ended") {
+			t.Errorf("the end is not told in words:\n%s", tm.text())
 		}
 	})
 }
@@ -383,6 +415,84 @@ func TestB106TheListFiltersAndOpens(t *testing.T) {
 			t.Error("Enter answered")
 		}
 	})
+}
+
+func TestF11TheNextQuestionHasNothingOfTheLast(t *testing.T) {
+	line := events.Line{Operation: "op-q1", Question: "q1", State: "delivered", Committed: "d", Who: "uid:1000"}
+	for _, size := range sizes {
+		bubble(t, size.width, size.height, func(tm *terminal) {
+			tm.ask(push())
+			tm.ask(tricky())
+			tm.wait(2500 * time.Millisecond)
+			tm.press("c")
+			tm.desk.change(func() { tm.desk.lines = []events.Line{line} })
+			tm.settle()
+			if tm.m.dialog == nil || tm.m.dialog.q.ID != "q4" || strings.Contains(tm.text(), "continued") {
+				t.Errorf("%s: the next question looks answered:\n%s", size.name, tm.text())
+			}
+			tm.press("esc")
+			if !strings.Contains(tm.text(), "you continued after 2.5 s") {
+				t.Errorf("%s: the list does not tell what became of it:\n%s", size.name, tm.text())
+			}
+		})
+	}
+}
+
+func TestARefusalNamesItsQuestionUnderAnotherOne(t *testing.T) {
+	bubble(t, 80, 24, func(tm *terminal) {
+		tm.ask(push())
+		tm.ask(longQuestion(100))
+		tm.settle()
+		tm.desk.refuse = &events.Refused{Code: events.RejectAlreadyAnswered, Who: "ana", Answer: events.AnswerCancel}
+		tm.desk.hold = make(chan struct{})
+		tm.press("down", "c") // the answer waits for the claim
+		tm.desk.end("q1", events.EndCancel)
+		close(tm.desk.hold)
+		synctest.Wait()
+		if strings.Contains(tm.text(), "already answered") {
+			t.Errorf("a refused claim on a question that has gone is told:\n%s", tm.text())
+		}
+		tm.send(answerMsg{events.Respond{Question: "q1"}, "Bash", 0, tm.desk.refuse})
+		synctest.Wait()
+		if !strings.Contains(tm.text(), "your answer to Bash: already answered: ana cancelled") {
+			t.Errorf("the refusal does not name its question:\n%s", tm.text())
+		}
+	})
+}
+
+// TestB102TheWarningStays has every state of a question whose text could
+// deceive: none takes the warning's place.
+func TestB102TheWarningStays(t *testing.T) {
+	other := &events.Claim{Frontend: "fe2", Kind: events.FrontendACP, Principal: "uid:7", Name: "ana", Since: 1, Claim: 9}
+	mine := *other
+	mine.Principal = "uid:1000"
+	for _, size := range sizes {
+		for name, reach := range map[string]func(*terminal){
+			"fresh":        func(*terminal) {},
+			"looked at":    func(tm *terminal) { tm.settle(); tm.press("down") },
+			"writing":      func(tm *terminal) { tm.settle(); tm.press("w", "n", "o") },
+			"somebody's":   func(tm *terminal) { tm.desk.claimed("q4", other) },
+			"one's own":    func(tm *terminal) { tm.desk.claimed("q4", &mine) },
+			"on its way":   func(tm *terminal) { tm.settle(); tm.desk.hold = make(chan struct{}); tm.press("down", "c") },
+			"details":      func(tm *terminal) { tm.settle(); tm.press("?") },
+			"words copied": func(tm *terminal) { tm.settle(); tm.press("y") },
+		} {
+			t.Run(size.name+"/"+name, func(t *testing.T) {
+				bubble(t, size.width, size.height, func(tm *terminal) {
+					tm.ask(tricky())
+					reach(tm)
+					synctest.Wait()
+					checkFits(t, tm.m)
+					if !strings.Contains(tm.text(), "3 marked") {
+						t.Errorf("the warning is gone:\n%s", tm.text())
+					}
+					if tm.desk.hold != nil {
+						close(tm.desk.hold)
+					}
+				})
+			})
+		}
+	}
 }
 
 func TestF11TheBottomLineTellsWhatBecameOfIt(t *testing.T) {

@@ -61,6 +61,7 @@ func (w *wrapper) step() {
 			wide = 0 // one space may stand beyond the edge, unseen, before a break
 		} else {
 			w.overflow()
+			return // a tab has another width in the new row
 		}
 	}
 	w.pos += size

@@ -71,9 +71,11 @@ func live(ctx context.Context, after time.Duration) (heap, stacks uint64) {
 type nothing struct{ last atomic.Uint64 }
 
 func (n *nothing) Append(context.Context, journal.Entry) (uint64, error) { return n.last.Add(1), nil }
+
 func (n *nothing) Read(context.Context, string) iter.Seq2[journal.Record, error] {
 	return func(func(journal.Record, error) bool) {}
 }
+
 func (n *nothing) Scan(context.Context, uint64) iter.Seq2[journal.Record, error] {
 	return func(func(journal.Record, error) bool) {}
 }

@@ -51,7 +51,7 @@ type house struct {
 	front   engine.Frontend
 	answers bool // the frontend answers at once; else it only receives
 	appends atomic.Int64
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // the house's life, for callers of a benchmark
 	stop    func()
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -16,8 +17,8 @@ type rivals struct {
 func openRivals(ctx context.Context, b *bench, mode string) (*rivals, error) {
 	var ends []func()
 	r := &rivals{close: func() {
-		for i := len(ends) - 1; i >= 0; i-- {
-			ends[i]()
+		for _, end := range slices.Backward(ends) {
+			end()
 		}
 	}}
 	err := func() error {

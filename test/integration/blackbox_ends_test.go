@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -46,67 +45,7 @@ func TestBlackboxRefusals(t *testing.T) {
 				says(b.t, b.call("b84", `{}`).wantRefused(events.CodeTimedOut).Reason, "did not run", "ask the user")
 			},
 		},
-		behaviour{
-			name:  "B83 the identical call in the same turn is not asked about again",
-			rules: []rule{{id: "b83m", tool: "b83m", sh: `say '{"action":"ask"}'`}},
-			live: func(b *box) {
-				s := b.screen()
-				w := wish{tool: "b83m", turn: "t1", args: `{"n":1}`}
-				c := b.wish(w)
-				s.says(s.question("b83m"), events.AnswerCancel)
-				c.wantRefused(events.CodeDeclined)
-				c = b.wish(w)
-				must(b.t, "refusal without a question", func() error {
-					if !c.running() {
-						return nil
-					}
-					for _, q := range s.Inbox().Questions() {
-						if q.Tool.Name == w.tool {
-							return fmt.Errorf("question %s was asked", q.ID)
-						}
-					}
-					return errNotYet
-				})
-				c.wantRefused(events.CodeDeclined)
-				b.wantRuns("b83m", 2)
-				w.args = `{"n":2}`
-				c = b.wish(w)
-				s.says(s.question("b83m"), events.AnswerContinue)
-				c.wantRan(`{"n":2}`)
-				w.args, w.turn = `{"n":1}`, "t2"
-				c = b.wish(w)
-				s.says(s.question("b83m"), events.AnswerContinue)
-				c.wantRan(`{"n":1}`)
-			},
-			log: func(t *testing.T, e evidence) {
-				n := 0
-				for _, op := range e.calls("b83m") {
-					n += len(of(facts[events.Request](e), op))
-				}
-				if n != 3 {
-					t.Errorf("%d questions for four calls, want three", n)
-				}
-			},
-		},
-		behaviour{
-			name:  "B84 a time-out does not lead straight to the same question",
-			rules: []rule{{id: "b84m", tool: "b84m", run: "{type: verdict, action: ask}", more: ", confirmation: {timeout_seconds: 0.2}"}},
-			live: func(b *box) {
-				b.screen()
-				w := wish{tool: "b84m", turn: "t1", args: `{"n":1}`}
-				b.wish(w).wantRefused(events.CodeTimedOut)
-				b.wish(w).wantRefused(events.CodeTimedOut)
-			},
-			log: func(t *testing.T, e evidence) {
-				n := 0
-				for _, op := range e.calls("b84m") {
-					n += len(of(facts[events.Request](e), op))
-				}
-				if n != 1 {
-					t.Errorf("%d questions for two identical calls in a turn, want one", n)
-				}
-			},
-		},
+
 		behaviour{
 			name:  "B82 blocked by a rule",
 			rules: []rule{{id: "b82", tool: "b82", run: "{type: verdict, action: block, reason: Not here.}"}},

@@ -382,14 +382,14 @@ func (s *screen) says(q events.Question, a events.Answer) {
 }
 
 // no gives an answer that the core must refuse, and returns the refusal.
-func (s *screen) no(r events.Respond, code events.Reject) *events.Refused {
+func (s *screen) no(r events.Respond, code events.Reject) (heard events.Refused) {
 	s.b.t.Helper()
 	_, err := s.Answer(s.b.t.Context(), r)
 	var refused *events.Refused
 	if !errors.As(err, &refused) || refused.Code != code {
 		s.b.t.Fatalf("answer %+v: %v, want a refusal %s", r, err, code)
 	}
-	return refused
+	return *refused
 }
 
 // end waits until a question has left the screen.

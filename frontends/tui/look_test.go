@@ -1,0 +1,158 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"pgregory.net/rapid"
+
+	"github.com/fermata-hitl/fermata/events"
+	"github.com/fermata-hitl/fermata/frontends/words"
+)
+
+// TestKeyLettersAreBold holds without colours too: a terminal that shows none
+// still shows bold.
+func TestKeyLettersAreBold(t *testing.T) {
+	for _, size := range sizes {
+		bubble(t, size.width, size.height, func(tm *terminal) {
+			bold := func(keys ...string) {
+				t.Helper()
+				screen := tm.m.View().Content
+				for _, k := range keys {
+					if !strings.Contains(screen, "\x1b[1m"+k+"\x1b[m") && !strings.Contains(screen, "\x1b[1;36m"+k+"\x1b[m") {
+						t.Errorf("%s: %s is not bold in %q", size.name, k, screen)
+					}
+				}
+			}
+			bold("↑ ↓", "Enter", "/", "q")
+			tm.ask(push())
+			tm.settle()
+			bold("c", "x", "w", "?", "Esc")
+		})
+	}
+}
+
+func TestB104ASpaceBeyondTheEdgeCostsNoLetter(t *testing.T) {
+	bubble(t, 80, 24, func(tm *terminal) {
+		value := strings.Repeat("x", 67) + " behind" // the space is in column 68 of 67
+		tm.ask(question("q1", "Bash", fmt.Sprintf(`{"command":%q}`, value)))
+		tm.settle()
+		if text := tm.text(); strings.Contains(text, "…") || !strings.Contains(text, "behind") {
+			t.Errorf("a letter gave way to an ellipsis:\n%s", text)
+		}
+	})
+}
+
+func TestB104ALineFeedAtTheEndHasItsSign(t *testing.T) {
+	for value, rows := range map[string][]string{
+		"a\n":                         {"│ a", "  ⏎ ends with a line break"},
+		"a\n\n":                       {"│ a", "│", "  ⏎ ends with a line break"},
+		"\n":                          {"│", "  ⏎ ends with a line break"},
+		"a":                           {"│ a"},
+		"a\n⏎ ends with a line break": {"│ a", "│ ⏎ ends with a line break"},
+	} {
+		bubble(t, 80, 24, func(tm *terminal) {
+			tm.ask(question("q1", "Write", fmt.Sprintf(`{"content":%q}`, value)))
+			tm.settle()
+			var got []string
+			for _, l := range plainScreen(tm.m)[4:] {
+				if l == "" {
+					break
+				}
+				got = append(got, strings.TrimPrefix(strings.TrimPrefix(l, " content  "), "          "))
+			}
+			if strings.Join(got, "\n") != strings.Join(rows, "\n") {
+				t.Errorf("%q: %q, want %q", value, got, rows)
+			}
+		})
+	}
+}
+
+func TestFitPlaceKeepsTheLine(t *testing.T) {
+	for _, c := range []struct {
+		place string
+		width int
+		want  string
+	}{
+		{".fermata/hooks.yaml:6", 30, ".fermata/hooks.yaml:6"},
+		{"~/work/a/long/way/.fermata/hooks.yaml:1204", 28, "~/work/a/lo…/hooks.yaml:1204"},
+		{"hooks.yaml:14", 8, "ho…ml:14"},
+	} {
+		if got := fitPlace(c.place, c.width); got != c.want {
+			t.Errorf("%q in %d: %q, want %q", c.place, c.width, got, c.want)
+		}
+	}
+}
+
+// TestTheEntryShowsItsCursor has any words in any window: the cursor is in
+// sight, and what has room is whole.
+func TestTheEntryShowsItsCursor(t *testing.T) {
+	pieces := rapid.SampledFrom([]string{"a", "word ", " ", "\n", "\t", "é", "e\u0301", "中文", "👩‍👩‍👧", "\u202e", strings.Repeat("x", 40)})
+	style := newStyles(true)
+	rapid.Check(t, func(r *rapid.T) {
+		var e entry
+		e.set(strings.Join(rapid.SliceOfN(pieces, 0, 40).Draw(r, "text"), ""))
+		for range rapid.IntRange(0, 60).Draw(r, "left") {
+			e.write(keyOf("left"))
+		}
+		width, rows := rapid.IntRange(14, 80).Draw(r, "width"), rapid.IntRange(1, 6).Draw(r, "rows")
+		shown := e.view(style, width, rows)
+		if len(shown) > rows || strings.Count(strings.Join(shown, ""), "\x1b[7m") != 1 {
+			r.Fatalf("%d rows of %d, cursor in %q", len(shown), rows, shown)
+		}
+		for _, row := range shown {
+			if cells(strings.TrimRight(ansi.Strip(row), " ")) > width {
+				r.Fatalf("%q is wider than %d", row, width)
+			}
+		}
+	})
+}
+
+// TestB104WhatIsWrittenPushesNothingOut has long words in any window.
+func TestB104WhatIsWrittenPushesNothingOut(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		width, height := rapid.IntRange(40, 130).Draw(r, "width"), rapid.IntRange(8, 40).Draw(r, "height")
+		n, marked := rapid.IntRange(0, 120).Draw(r, "words"), rapid.Bool().Draw(r, "marked")
+		bubble(t, width, height, func(tm *terminal) {
+			q := push()
+			if marked {
+				q = tricky()
+			}
+			tm.ask(q)
+			tm.settle()
+			tm.press("w")
+			tm.send(tea.PasteMsg{Content: strings.Repeat("words ", n) + "END."})
+			synctest.Wait()
+			checkFits(r, tm.m)
+			if text := tm.text(); !strings.Contains(text, "END.") || !strings.Contains(text, "Enter cancel") || !strings.Contains(text, "Esc back") {
+				r.Fatalf("%d×%d:\n%s", width, height, text)
+			}
+		})
+	})
+}
+
+func TestB125ChineseHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tm := newTerminal(t.Context(), 80, 24, words.Chinese)
+		defer tm.close()
+		tm.ask(push())
+		tm.wait(graceDrawn * 5)
+		tm.press("c")
+		tm.desk.change(func() {
+			tm.desk.lines = []events.Line{{
+				Operation: "op-q1", Question: "q1", State: "finished", Who: "uid:1000", At: now(),
+				Outcome: events.OutcomeOK, Ran: "d", Committed: "d", Bytes: 22,
+			}}
+		})
+		synctest.Wait()
+		for _, want := range []string{"你，2.5 秒 → 已运行", "2.5 秒后由你选择了继续 → 已送达 → 已运行，22 字节，摘要一致"} {
+			if !strings.Contains(tm.text(), want) {
+				t.Errorf("%q is not in\n%s", want, tm.text())
+			}
+		}
+	})
+}
