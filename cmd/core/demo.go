@@ -203,7 +203,7 @@ func (d demo) person(ctx context.Context, c *frontends.Client, self events.ID) e
 	if d.onTerminal() {
 		err := tui.Run(ctx, tui.Options{
 			Client: c, Inbox: c.Inbox(), Self: self, Principal: c.Principal,
-			Words: words.In(words.Choose("", os.Getenv)), Once: true,
+			Words: words.In(words.Choose("", os.Getenv)), Home: os.Getenv("HOME"), Once: true,
 			Changed: func(ctx context.Context, changed func()) {
 				for _, err := range c.Updates(ctx) {
 					if err != nil {

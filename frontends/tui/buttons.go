@@ -95,15 +95,18 @@ func (m *Model) drawButtons(d *dialog, list []button, gap string, live bool) str
 }
 
 func (m *Model) drawKey(d *dialog, b button, live bool) string {
-	open, end := " ", " "
-	if b.focus != focusNone && b.focus == d.focus {
+	open, end, text := " ", " ", " "+m.w.Say(b.text)
+	focused := b.focus != focusNone && b.focus == d.focus
+	if focused {
 		open, end = "[", "]"
 	}
-	text := " " + m.w.Say(b.text)
 	if !live {
 		return m.style.dim.Render(open + strings.Repeat("·", cells(b.key)) + text + end)
 	}
-	return m.style.strong.Render(open) + m.style.key.Render(b.key) + text + m.style.strong.Render(end)
+	if focused {
+		open, end = m.style.strong.Render(open), m.style.strong.Render(end)
+	}
+	return open + m.style.key.Render(b.key) + text + end
 }
 
 // keyLine names keys in a line of their own, as far apart as the width allows.

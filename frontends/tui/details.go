@@ -59,7 +59,7 @@ func (m *Model) detailText(d *dialog) string {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		b.WriteString(pad(r[0], widest+2) + strings.ReplaceAll(r[1], "\n", "\n"+pad("", widest+2)))
+		b.WriteString(pad(r[0], widest+1) + strings.ReplaceAll(r[1], "\n", "\n"+pad("", widest+1)))
 	}
 	return b.String()
 }

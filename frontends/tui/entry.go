@@ -84,9 +84,7 @@ func (e *entry) view(s styles, width, rows int) []string {
 	}
 	w := wrap(before+under+after, width-2) // a column at either end for the ellipsis
 	if rows == 1 || w.rows() == 1 {
-		if over := cells(before) + cells(under) - width; over > 0 {
-			before = ansi.TruncateLeft(before, over+1, "…")
-		}
+		before = fitLeft(before, width-cells(under))
 		return []string{before + s.cursor.Render(under) + fit(after, width-cells(before)-cells(under))}
 	}
 	return paragraph(s, w, len(before), len(under), rows)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -155,4 +156,123 @@ func TestB125ChineseHistory(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestF11TheNextQuestionHasNothingOfTheLast(t *testing.T) {
+	line := events.Line{Operation: "op-q1", Question: "q1", State: "delivered", Committed: "d", Who: "uid:1000"}
+	for _, size := range sizes {
+		bubble(t, size.width, size.height, func(tm *terminal) {
+			tm.ask(push())
+			tm.ask(tricky())
+			tm.wait(2500 * time.Millisecond)
+			tm.press("c")
+			tm.desk.change(func() { tm.desk.lines = []events.Line{line} })
+			tm.settle()
+			if tm.m.dialog == nil || tm.m.dialog.q.ID != "q4" || strings.Contains(tm.text(), "continued") {
+				t.Errorf("%s: the next question looks answered:\n%s", size.name, tm.text())
+			}
+			tm.press("esc")
+			if !strings.Contains(tm.text(), "you continued after 2.5 s") {
+				t.Errorf("%s: the list does not tell what became of it:\n%s", size.name, tm.text())
+			}
+		})
+	}
+}
+
+func TestARefusalNamesItsQuestionUnderAnotherOne(t *testing.T) {
+	bubble(t, 80, 24, func(tm *terminal) {
+		tm.ask(push())
+		tm.ask(longQuestion(100))
+		tm.settle()
+		tm.desk.refuse = &events.Refused{Code: events.RejectAlreadyAnswered, Who: "ana", Answer: events.AnswerCancel}
+		tm.desk.hold = make(chan struct{})
+		tm.press("down", "c") // the answer waits for the claim
+		tm.desk.end("q1", events.EndCancel)
+		close(tm.desk.hold)
+		synctest.Wait()
+		if strings.Contains(tm.text(), "already answered") {
+			t.Errorf("a refused claim on a question that has gone is told:\n%s", tm.text())
+		}
+		tm.send(answerMsg{events.Respond{Question: "q1"}, "Bash", 0, tm.desk.refuse})
+		synctest.Wait()
+		if !strings.Contains(tm.text(), "your answer to Bash: already answered: ana cancelled") {
+			t.Errorf("the refusal does not name its question:\n%s", tm.text())
+		}
+	})
+}
+
+// TestB102TheWarningStays has every state of a question whose text could
+// deceive: none takes the warning's place.
+func TestB102TheWarningStays(t *testing.T) {
+	other := &events.Claim{Frontend: "fe2", Kind: events.FrontendACP, Principal: "uid:7", Name: "ana", Since: 1, Claim: 9}
+	mine := *other
+	mine.Principal = "uid:1000"
+	for _, size := range sizes {
+		for name, reach := range map[string]func(*terminal){
+			"fresh":        func(*terminal) {},
+			"looked at":    func(tm *terminal) { tm.settle(); tm.press("down") },
+			"writing":      func(tm *terminal) { tm.settle(); tm.press("w", "n", "o") },
+			"somebody's":   func(tm *terminal) { tm.desk.claimed("q4", other) },
+			"one's own":    func(tm *terminal) { tm.desk.claimed("q4", &mine) },
+			"on its way":   func(tm *terminal) { tm.settle(); tm.desk.hold = make(chan struct{}); tm.press("down", "c") },
+			"details":      func(tm *terminal) { tm.settle(); tm.press("?") },
+			"words copied": func(tm *terminal) { tm.settle(); tm.press("y") },
+		} {
+			t.Run(size.name+"/"+name, func(t *testing.T) {
+				bubble(t, size.width, size.height, func(tm *terminal) {
+					tm.ask(tricky())
+					reach(tm)
+					synctest.Wait()
+					checkFits(t, tm.m)
+					if !strings.Contains(tm.text(), "3 marked") {
+						t.Errorf("the warning is gone:\n%s", tm.text())
+					}
+					if tm.desk.hold != nil {
+						close(tm.desk.hold)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestStatesNeedNoColours(t *testing.T) {
+	bubble(t, 80, 24, func(tm *terminal) {
+		seen := map[string]bool{}
+		note := func(state string) {
+			if text := tm.text(); seen[text] {
+				t.Errorf("%s looks like an earlier state without colours:\n%s", state, text)
+			} else {
+				seen[text] = true
+			}
+		}
+		tm.ask(push())
+		note("fresh")
+		tm.settle()
+		note("live")
+		tm.press("down")
+		note("claimed by this screen")
+		tm.press("tab", "tab", "tab", "tab")
+		note("a button has the focus")
+		tm.press("w")
+		note("writing")
+	})
+}
+
+func TestTimeLeftWarnsInItsLastFifth(t *testing.T) {
+	m := New(t.Context(), Options{Now: time.Now})
+	m.now = time.Unix(1000, 0)
+	for _, c := range []struct {
+		asked, deadline int64
+		want            bool
+	}{{990, 0, false}, {920, 1030, false}, {920, 1020, true}, {920, 1010, true}, {900, 990, true}} {
+		q := events.Question{AskedAt: events.At(time.Unix(c.asked, 0))}
+		if c.deadline > 0 {
+			q.Deadline = events.At(time.Unix(c.deadline, 0))
+		}
+		text, urgent := m.times(q)
+		if urgent != c.want || strings.Contains(text, "left") != (c.deadline > 0) {
+			t.Errorf("%+v: %q, urgent %v", c, text, urgent)
+		}
+	}
 }

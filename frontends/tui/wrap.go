@@ -135,10 +135,22 @@ func fit(s string, width int) string {
 		return s
 	}
 	s = ansi.Truncate(s, width, "…")
-	if cells(s) > width {
-		s = ansi.TruncateWc(s, width, "…")
+	for less := width - 1; cells(s) > width && less > 0; less-- {
+		s = ansi.Truncate(s, less, "…") // an emoji of several parts may count as all of them
 	}
 	return s
+}
+
+// fitLeft shortens a line at its beginning.
+func fitLeft(s string, width int) string {
+	cut := s
+	for over := cells(s) - width; cells(cut) > max(width, 0); over++ {
+		cut = ansi.TruncateLeft(s, over, "…")
+		if over > cells(s) {
+			return ""
+		}
+	}
+	return cut
 }
 
 // fitRow fits a row of wrapped text: a space beyond the edge goes, and no letter
