@@ -227,7 +227,7 @@ func TestCallIsProposedAnsweredAndConfirmed(t *testing.T) {
 		c := h.dial()
 		c.send(call("generic", "before_tool_call", stdin))
 		c.expect(events.HookLine{Accepted: true})
-		time.Sleep(20 * time.Hour) // a person thinks; this is the bubble's clock
+		<-time.After(20 * time.Hour) // a person thinks; this is the bubble's clock
 		h.desk.verdicts <- core.Verdict{Allow: true, Code: events.CodeChecked, Args: []byte(`{"command":"ls"}`)}
 		c.expect(events.HookLine{Stdout: `{"decision":"allow","code":"checked","args":{"command":"ls"}}`})
 		c.send(receipt)
@@ -305,7 +305,7 @@ func TestSlowAskerHoldsUpNobody(t *testing.T) {
 		c.send(call("generic", "before_tool_call", stdin))
 		c.expect(events.HookLine{Accepted: true})
 		h.desk.verdicts <- core.Verdict{Allow: true, Args: []byte(`{}`)}
-		time.Sleep(11 * time.Second) // of the bubble's clock
+		<-time.After(11 * time.Second) // of the bubble's clock
 		c.ended()
 		h.told("propose", "gone agent_gone")
 		if h.desk.held != 0 {

@@ -127,7 +127,7 @@ func TestHAND05ListWhilePublishing(t *testing.T) {
 				publish.Go(func() {
 					// At the moment of dialling, or at the one of listing: the
 					// answers to a hello are gathered for 100 ms.
-					time.Sleep(time.Duration(rand.IntN(2)) * 100 * time.Millisecond)
+					<-time.After(time.Duration(rand.IntN(2)) * 100 * time.Millisecond)
 					for range rand.IntN(200) {
 						runtime.Gosched()
 					}

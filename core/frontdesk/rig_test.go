@@ -473,7 +473,7 @@ func (r *rig) screen(uid int, set ...func(*frontends.Options)) *screen {
 // settle lets the bubble come to rest after d, which is enough for gathering
 // and for reconnecting.
 func settle(d time.Duration) {
-	time.Sleep(d) // the bubble's clock: no time passes outside
+	<-time.After(d) // the bubble's clock: no time passes outside
 	synctest.Wait()
 }
 

@@ -230,7 +230,7 @@ func TestPatternHasATimeLimit(t *testing.T) {
 		t.Error("took", took)
 	}
 	// A long text alone takes more memory than the engine's own bound gives.
-	if found, err := newPattern(`(a|b)*c`).search(strings.Repeat("ab", 20_000) + "c"); !found || err != nil {
+	if found, err := newPattern(`(a|b)*c`).search(strings.Repeat("ab", 4_000) + "c"); !found || err != nil {
 		t.Error(found, err)
 	}
 }

@@ -66,8 +66,8 @@ func bothWaysOn(t *testing.T, o journal.Options, f func(l *log, drop *lossy)) {
 	for _, batched := range []bool{false, true} {
 		t.Run(map[bool]string{false: "alone", true: "in a batch"}[batched], func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				t.Cleanup(func() { time.Sleep(time.Second) }) // fake time: the server's stores of batches come to rest
-				drop := &lossy{quiet: true}                   // reconnecting takes timers that nats.go shares between bubbles
+				t.Cleanup(func() { <-time.After(time.Second) }) // fake time: the server's stores of batches come to rest
+				drop := &lossy{quiet: true}                     // reconnecting takes timers that nats.go shares between bubbles
 				l := open(t, t.TempDir(), o, drop.wrap)
 				if batched {
 					l.BatchesOf(1)

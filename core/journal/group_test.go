@@ -72,7 +72,7 @@ func (l *log) commits() func() int {
 // inBatches runs a test on a log that syncs, where n entries share a batch.
 func inBatches(t *testing.T, n int, f func(l *log, drop *lossy)) {
 	inBubble(t, func(t *testing.T) {
-		t.Cleanup(func() { time.Sleep(time.Second) }) // fake time: the server's stores of batches come to rest
+		t.Cleanup(func() { <-time.After(time.Second) }) // fake time: the server's stores of batches come to rest
 		o := options()
 		o.SyncAlways = true
 		drop := &lossy{quiet: true}

@@ -68,7 +68,7 @@ func TestFollowGoesOn(t *testing.T) {
 			got = append(got, r.Seq)
 			switch len(got) {
 			case 2, 3, 4:
-				time.Sleep(time.Minute) // fake time: nothing happens for longer than any heartbeat
+				<-time.After(time.Minute) // fake time: nothing happens for longer than any heartbeat
 				last = l.append(entry(s, last))
 			case 5:
 				cancel()
@@ -126,7 +126,7 @@ func TestUsageCountsOwnAppends(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * time.Second) // fake time
+		<-time.After(2 * time.Second) // fake time
 		exact, err := l.Usage(l.ctx)
 		if err != nil {
 			t.Fatal(err)

@@ -244,7 +244,7 @@ func TestSlowLorisIsEnded(t *testing.T) {
 		defer dripping.Wait()
 		dripping.Go(func() {
 			for _, b := range []byte("CONNECT {" + strings.Repeat(" ", 100)) {
-				time.Sleep(time.Second) // fake time
+				<-time.After(time.Second) // fake time
 				if _, err := drip.Write([]byte{b}); err != nil {
 					return
 				}
@@ -290,7 +290,7 @@ func TestSlowReaderIsClosed(t *testing.T) {
 		if took := time.Since(begin); took > 0 {
 			h.Errorf("the other frontend waited %s", took)
 		}
-		time.Sleep(30 * time.Second) // fake time
+		<-time.After(30 * time.Second) // fake time
 		synctest.Wait()
 		if _, ok := h.Principal(alice); ok {
 			h.Error("the frontend that does not read is still there")

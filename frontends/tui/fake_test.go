@@ -271,7 +271,7 @@ func (tm *terminal) ask(q events.Question) { tm.desk.ask(q); synctest.Wait() }
 func (tm *terminal) settle() { tm.wait(graceDrawn + 2*frame) }
 
 func (tm *terminal) wait(d time.Duration) {
-	time.Sleep(d) // fake time: always called inside a bubble
+	<-time.After(d) // fake time: always called inside a bubble
 	synctest.Wait()
 }
 

@@ -156,7 +156,7 @@ func TestF9AStoppedProgram(t *testing.T) {
 		m := New(t.Context(), Options{Client: d, Inbox: d, Self: self, Words: words.In(words.English)})
 		d.ask(push())
 		m.Update(changedMsg{})
-		time.Sleep(time.Hour) // fake time: the ticks that would come are never delivered
+		<-time.After(time.Hour) // fake time: the ticks that would come are never delivered
 		m.Update(keyOf("c"))
 		m.Update(keyOf("c"))
 		if m.dialog.sending {
