@@ -276,3 +276,18 @@ func TestTimeLeftWarnsInItsLastFifth(t *testing.T) {
 		}
 	}
 }
+
+func TestB108ARepeatNamesItsChanges(t *testing.T) {
+	bubble(t, 80, 24, func(tm *terminal) {
+		tm.ask(repeated())
+		tm.settle()
+		for _, want := range []string{
+			"asked again, 1 of 3", "changed command, timeout",
+			"− terraform apply", "+ terraform apply -var region=eu-west-1", "(not there before)", "+ 60",
+		} {
+			if !strings.Contains(tm.text(), want) {
+				t.Errorf("%q is missing:\n%s", want, tm.text())
+			}
+		}
+	})
+}
