@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -100,6 +98,9 @@ func open(ctx context.Context, dirs place.Dirs, c place.Config, log *slog.Logger
 			h.close()
 		}
 	}()
+	if err := logIsThere(dirs.State); err != nil {
+		return nil, err
+	}
 	h.server, err = natsd.Start(natsd.Options{
 		StateDir: dirs.State, RuntimeDir: dirs.Runtime, SyncAlways: c.Mode == place.ModePower, MaxStore: logLimit + logLimit/8, Log: log,
 	})
@@ -120,10 +121,13 @@ func open(ctx context.Context, dirs place.Dirs, c place.Config, log *slog.Logger
 		return nil, err
 	}
 	h.journal, err = journal.Open(ctx, inner, journal.Options{
-		Core: h.core, Replicas: 1, MaxBytes: logLimit, SyncAlways: c.Mode == place.ModePower, Now: time.Now,
+		Core: h.core, Own: true, Replicas: 1, MaxBytes: logLimit, SyncAlways: c.Mode == place.ModePower, Now: time.Now,
 		NewID: func() events.ID { return engine.NewID(time.Now()) }, Log: log,
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := begun(dirs.State); err != nil {
 		return nil, err
 	}
 	h.wire(doors, engine.NewID(time.Now()))
@@ -338,46 +342,4 @@ func (h *house) close() {
 	if h.server != nil {
 		h.server.Close()
 	}
-}
-
-// secret reads a random 32-byte value from a file, or makes it.
-func secret(path string) ([]byte, error) {
-	b, err := os.ReadFile(path)
-	if err == nil && len(b) == 32 {
-		return b, nil
-	}
-	if err == nil {
-		return nil, fmt.Errorf("%s has %d bytes, not 32: it was damaged; restore it, or move the state directory away", path, len(b))
-	}
-	if !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	b = make([]byte, 32)
-	_, _ = rand.Read(b) // never fails; the runtime ends the process instead
-	return b, keep(path, b)
-}
-
-// keep writes a new file that is there whole or not at all, whatever ends the
-// process or the machine meanwhile.
-func keep(path string, b []byte) error {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

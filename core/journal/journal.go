@@ -65,6 +65,7 @@ type Options struct {
 	Core       events.Token     // who writes the genesis of a new log
 	Replicas   int              // 0 = 1
 	MaxBytes   int64            // 0 = 1 GiB; a log that allows more keeps its limit
+	Own        bool             // the log is this core's alone: one that another core began is refused
 	SyncAlways bool             // how the server was started: entries then share syncs
 	Now        func() time.Time // stamps the genesis, ages Usage
 	NewID      func() events.ID // ids of the genesis and of batches; may be called concurrently
@@ -127,7 +128,7 @@ func (j *Journal) begin(ctx context.Context, s *jetstream.StreamInfo) error {
 	r, err := j.read(ctx, events.GenesisSubject, 1)
 	switch {
 	case err == nil:
-		return checkGenesis(r)
+		return j.checkGenesis(r)
 	case !errors.Is(err, errNone):
 		return err
 	case s.State.LastSeq > 0:
@@ -145,18 +146,21 @@ func (j *Journal) begin(ctx context.Context, s *jetstream.StreamInfo) error {
 	}
 	_, err = j.Append(ctx, Entry{Subject: events.GenesisSubject, ID: m.ID, Types: m.TypeHeader(), Data: data})
 	if lost, ok := errors.AsType[*Lost](err); ok {
-		return checkGenesis(lost.Record)
+		return j.checkGenesis(lost.Record)
 	}
 	return err
 }
 
-func checkGenesis(r Record) error {
+func (j *Journal) checkGenesis(r Record) error {
 	m, err := events.DecodeMessage(r.Data)
 	if err != nil {
 		return fmt.Errorf("the genesis of the log cannot be read: %w", err)
 	}
 	if len(m.Events) != 1 || m.Events[0].EventType() != (events.Genesis{}).EventType() {
 		return errors.New("the log does not begin with a genesis: it is not Fermata's, or was tampered with")
+	}
+	if began, ok := m.Events[0].(events.Genesis); ok && j.opts.Own && began.Core != j.opts.Core {
+		return fmt.Errorf("the log was begun by core %s, and this is core %s: its keys were lost or exchanged; restore them, or move the state directory away", began.Core, j.opts.Core)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -226,6 +227,20 @@ func TestLogInMemory(t *testing.T) {
 		}
 		if all, err := collect(j.Read(t.Context(), e.Subject)); err != nil || len(all) != 1 {
 			t.Errorf("%v %v", all, err)
+		}
+	})
+}
+
+func TestF5ALogOfAnotherCoreIsRefusedWhereOneOwnsIt(t *testing.T) {
+	bubble(t, func(l *log) {
+		o := options()
+		o.Own, o.Core = true, events.CoreToken("another")
+		if _, err := journal.Open(l.ctx, l.nc, o); err == nil || !strings.Contains(err.Error(), "begun by core") {
+			t.Errorf("a stranger's log: %v", err)
+		}
+		o.Core = core
+		if _, err := journal.Open(l.ctx, l.nc, o); err != nil {
+			t.Errorf("its own log: %v", err)
 		}
 	})
 }
