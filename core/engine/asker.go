@@ -113,7 +113,7 @@ func (e *Engine) propose(op *operation, p core.Proposal) error {
 func (e *Engine) arguments(cmd *core.Propose, set *hooks.Set, p core.Proposal, sub hooks.Subject) {
 	args, err := core.Canonical(p.Args)
 	switch {
-	case err != nil && set != nil && len(set.Plan(sub)) == 0:
+	case err != nil && set != nil && !set.Concerns(sub):
 		args = p.Args // no hook would check them: they run as they came
 	case err != nil:
 		cmd.Op.Version = events.Version{Digest: events.DigestOf(p.Args), Bytes: len(p.Args)}

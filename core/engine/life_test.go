@@ -158,6 +158,20 @@ func TestEntrances(t *testing.T) {
 			t.Fatal(toJSON(v))
 		}
 	})
+	bubble(t, "B65 a rule on arguments is not dodged by arguments that can be read in two ways", func(t *testing.T) {
+		r := newRig(t, "h1")
+		guard := "version: 1\nhooks:\n  - id: h1\n    event: before_tool_call\n    match: {args: {command: {contains: rm}}}\n" +
+			"    execution: {mode: blocking}\n    run: {type: command, argv: [h1]}\n"
+		must(t, os.WriteFile(filepath.Join(r.dir, "config", "hooks.yaml"), []byte(guard), 0o600))
+		for _, args := range []string{
+			`{"command":"rm -rf x","command":"ls"}`, `{"command":"ls","command":"rm -rf x"}`,
+			"\ufeff" + `{"command":"rm -rf x"}`, `{"command":"rm -rf x"} {}`, `{"command":"rm -rf \ud800"}`,
+		} {
+			if v := r.propose(args).verdict(); v.Code != events.CodeNoCanonicalForm {
+				t.Errorf("%q: %s", args, toJSON(v))
+			}
+		}
+	})
 	bubble(t, "arguments that do not fit are refused before anybody is asked", func(t *testing.T) {
 		r := newRig(t, "h1")
 		r.hook["h1"] = asks

@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fermata-hitl/fermata/events"
@@ -149,6 +150,13 @@ func (s *Set) Plan(sub Subject) []events.Hook {
 		}
 	}
 	return plan
+}
+
+// Concerns reports whether some hook would check a call like this, whatever its
+// arguments are. It is the question for arguments that can be read in more than
+// one way: no condition on them can be trusted.
+func (s *Set) Concerns(sub Subject) bool {
+	return slices.ContainsFunc(s.Hooks, func(h Hook) bool { return h.decides(sub.Event) && h.match.concerns(sub) })
 }
 
 // Hook returns the hook with an index that a plan of this set gave out.

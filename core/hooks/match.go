@@ -38,17 +38,22 @@ type condition struct {
 // matches decides. The error is returned only when the answer hangs on it: a
 // condition that certainly does not hold settles the matter first.
 func (m match) matches(sub Subject, args *arguments) (bool, error) {
+	if !m.concerns(sub) {
+		return false, nil
+	}
+	return m.matchesArgs(args)
+}
+
+// concerns decides all conditions but those on arguments.
+func (m match) concerns(sub Subject) bool {
 	if m.profile != "" && m.profile != sub.Profile ||
 		len(m.profiles) > 0 && !slices.Contains(m.profiles, sub.Profile) ||
 		m.toolKind != "" && m.toolKind != sub.Tool.Kind ||
 		m.toolName != "" && m.toolName != sub.Tool.Name ||
 		m.agent != "" && m.agent != sub.Agent {
-		return false, nil
+		return false
 	}
-	if m.cwd != "" && !doublestar.MatchUnvalidated(m.cwd, sub.Cwd) {
-		return false, nil
-	}
-	return m.matchesArgs(args)
+	return m.cwd == "" || doublestar.MatchUnvalidated(m.cwd, sub.Cwd)
 }
 
 // matchesArgs asks the cheap conditions of every argument first, then the
