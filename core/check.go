@@ -13,7 +13,10 @@ func propose(s State, c Propose) (Decision, error) {
 	if s.Phase != PhaseNone {
 		return Decision{}, reproposed(s, c)
 	}
-	if c.Args == nil && c.Refuse == "" {
+	if c.End != "" && events.ResultOf(c.End) != events.ResultWithdrawn {
+		return Decision{}, fmt.Errorf("propose: %q is no reason to withdraw", c.End)
+	}
+	if c.Args == nil && c.Refuse == "" && c.End == "" {
 		return Decision{}, errors.New("propose: arguments are missing and no code says why")
 	}
 	if c.Args != nil {
@@ -22,7 +25,11 @@ func propose(s State, c Propose) (Decision, error) {
 	d := draft{s: s}
 	d.body(events.ArgsBody(0), c.Args)
 	d.add(c.Op)
-	if c.Refuse != "" {
+	switch {
+	case c.End != "":
+		d.add(events.OperationAborted{Reason: c.End})
+		return d.Decision, nil
+	case c.Refuse != "":
 		d.body(events.ReasonBody(""), []byte(c.Reason)) // of no run: the operation's own
 		d.refuse(c.Refuse, "", "")
 		return d.Decision, nil
@@ -69,6 +76,10 @@ func hookDone(s State, c HookDone) (Decision, error) {
 		d.reason(c.Run, c.Reason)
 		d.add(events.RecheckStarted{Attempt: s.Attempt + 1, Cause: events.CauseHook, Config: s.Config})
 		return d.end(d.goOn(c.Next, why))
+	case then.repeat:
+		d.reason(c.Run, c.Reason)
+		d.body(events.TextBody(c.Ask.Repeat.Question), []byte(c.Ask.Repeat.Words))
+		d.refuse(c.Ask.Repeat.Code, c.Ask.Repeat.Question, "")
 	case c.Effect == events.EffectAsk:
 		d.reason(c.Ask.Question, c.Reason)
 		d.ask(*c.Ask)
@@ -92,6 +103,9 @@ func checkDone(c HookDone) error {
 		if c.Ask == nil || c.Ask.Question == "" || !knownGate(c.Ask.Gate) {
 			return fmt.Errorf("hook done: an ask needs a question id and a known gate, have %+v", c.Ask)
 		}
+		if r := c.Ask.Repeat; r != nil && r.Code != events.CodeDeclined && r.Code != events.CodeTimedOut {
+			return fmt.Errorf("hook done: %q is no answer that counts again", r.Code)
+		}
 		return nil
 	case events.EffectAskNotApplied:
 	}
@@ -99,11 +113,13 @@ func checkDone(c HookDone) error {
 }
 
 // consequence is what a run's end means, before anything is written: whether
-// it changed the arguments, whether they must be checked again, and the code
-// when the operation ends here.
+// it changed the arguments, whether they must be checked again (that comes first),
+// whether its ask is answered by an earlier no, and the code when the run itself
+// ends the operation.
 type consequence struct {
 	changed bool
 	recheck bool
+	repeat  bool
 	code    events.Code
 }
 
@@ -117,14 +133,16 @@ func consequenceOf(s State, c HookDone) consequence {
 		}
 		return consequence{code: c.Code}
 	}
+	then := consequence{repeat: c.Effect == events.EffectAsk && c.Ask.Repeat != nil}
 	if c.Args == nil || c.Effect != events.EffectModify && c.Effect != events.EffectAsk {
-		return consequence{}
+		return then
 	}
 	digest := events.DigestOf(c.Args)
 	if digest == s.Current().Digest {
-		return consequence{}
+		return then
 	}
-	then := consequence{changed: true, recheck: s.YesHook >= 0 && s.Run.Hook.Index > s.YesHook}
+	then.changed = true
+	then.recheck = s.YesHook >= 0 && s.Run.Hook.Index > s.YesHook
 	switch {
 	case !then.recheck:
 	case s.hadVersion(digest):
@@ -181,8 +199,7 @@ func (d *draft) goOn(n Next, why origin) error {
 	if changed {
 		return d.recheckFresh(n, why)
 	}
-	d.commit()
-	return nil
+	return d.commit(n)
 }
 
 // fail refuses an operation that would go on under rules that nobody can read.
@@ -214,11 +231,23 @@ func (d *draft) start(h events.Hook, n Next) error {
 }
 
 // commit alone marks a version checked, whether there were hooks or not, and
-// grants it in the same message: nothing can come between.
-func (d *draft) commit() {
+// grants it in the same message: nothing can come between. With it begin the
+// hooks that only watch.
+func (d *draft) commit(n Next) error {
+	if len(n.Watch) < len(n.Plan.Watch) {
+		return fmt.Errorf("%d watchers are to start, but the command brings %d run ids", len(n.Plan.Watch), len(n.Watch))
+	}
 	v := d.s.Current()
 	d.add(events.OperationChecked{Version: v, Config: d.s.Config})
 	d.add(events.OperationCommitted{Version: v})
+	for i, w := range n.Plan.Watch {
+		e := events.HookStarted{Run: n.Watch[i], Hook: w.Hook, Version: v.N, Attempt: d.s.Attempt, Mode: w.Mode}
+		if w.Durable {
+			e.Start = 1
+		}
+		d.add(e)
+	}
+	return nil
 }
 
 // end is the decision, or none of it when a step failed.
@@ -230,17 +259,22 @@ func (d *draft) end(err error) (Decision, error) {
 }
 
 // ran records a run's end. An ask whose arguments must be checked again first
-// is no question: hooks in front have not seen what it would be about.
+// is no question: hooks in front have not seen what it would be about. Neither
+// is one that got its no already.
 func (d *draft) ran(c HookDone, then consequence) {
 	e := events.HookRan{
 		Run: c.Run, Hook: d.s.Run.Hook, Effect: c.Effect, Outcome: c.Outcome, Code: then.code,
 		FailedOpen: c.FailedOpen || c.Effect == events.EffectError && d.s.Phase == PhaseHook,
-		NotApplied: c.NotApplied, Script: c.Script, Exit: c.Exit, Micros: c.Micros,
+		NotApplied: c.NotApplied, Script: c.Script, Exit: c.Exit, Micros: c.Micros, Waited: c.Waited,
 	}
-	if c.Effect == events.EffectAsk && then.recheck {
-		e.Effect, e.NotApplied = events.EffectAskNotApplied, "recheck"
+	switch {
+	case c.Effect == events.EffectAsk && then.recheck:
+		e.Effect, e.NotApplied = events.EffectAskNotApplied, events.NotAppliedRecheck
+	case then.repeat:
+		e.Effect, e.NotApplied = events.EffectAskNotApplied, events.NotAppliedRepeat
 	}
 	d.body(events.StderrBody(c.Run), []byte(c.Stderr))
+	d.body(events.ReminderBody(c.Run), []byte(c.Reminder))
 	d.add(e)
 }
 

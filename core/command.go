@@ -8,24 +8,37 @@ import "github.com/fermata-hitl/fermata/events"
 //sumtype:decl
 type Command interface{ command() }
 
-// Plan is what a configuration says of one version of the arguments: the
-// blocking hooks that match, in order.
+// Plan is what a configuration says of one version of the arguments, as far as the
+// decision can need it: the blocking hooks that match, in order, at least the first
+// of those that may come next; and, when none of them is left, the hooks that only
+// watch it run.
 type Plan struct {
 	Config events.Digest
 	Hooks  []events.Hook
+	Watch  []WatchHook
+}
+
+// WatchHook is a hook that nothing waits for. Durable says that its run is
+// started again until it has succeeded, within bounds.
+type WatchHook struct {
+	Hook    events.Hook
+	Mode    events.HookMode
+	Durable bool
 }
 
 // Next is what a decision needs to go on: the plan for the arguments *as they
 // will stand after the command*, under the configuration that the operation
 // began with; Fresh, when the effective configuration has changed since, the
 // plan under the new one (else nil); Run, the id of the next hook's run, should
-// one start; Available, whether a question could be shown now. Fail, when set,
+// one start; Watch, ids for the runs of watchers, at least as many as the largest
+// of the plans has; Available, whether a question could be shown now. Fail, when set,
 // says that today's rules cannot be read: an operation that would be checked to
 // its end now is refused with that code and FailReason instead.
 type Next struct {
 	Plan       Plan
 	Fresh      *Plan
 	Run        events.ID
+	Watch      []events.ID
 	Available  bool
 	Fail       events.Code
 	FailReason string
@@ -34,13 +47,15 @@ type Next struct {
 // Propose begins an operation. Args is the canonical form; nil when it did not
 // fit (Refuse too_large) or has none (Refuse no_canonical_form). Refuse, when
 // set, refuses it at once without running a hook; Reason is then one sentence
-// why.
+// why. End, when set, is why its reason to exist is gone already: it is aborted
+// with it.
 type Propose struct {
 	At     events.Micros
 	Op     events.OperationProposed
 	Args   []byte
 	Refuse events.Code
 	Reason string
+	End    events.EndReason
 	Next   Next
 }
 
@@ -48,7 +63,8 @@ type Propose struct {
 // after its rules (a failure with on_error block is EffectBlock with a Code; a
 // failure that lets on is EffectError). Args, when not nil, is the canonical
 // form that the hook wants (it may equal the current one). Ask is set with
-// EffectAsk.
+// EffectAsk. Reminder is what a prompt hook wants the model to read beside the
+// prompt.
 type HookDone struct {
 	At         events.Micros
 	Run        events.ID
@@ -62,13 +78,16 @@ type HookDone struct {
 	Script     events.Digest
 	Exit       int
 	Micros     int64
+	Waited     int64
 	Stderr     string
+	Reminder   string
 	Ask        *Ask
 	Next       Next
 }
 
 // Ask is what a new question needs. Available false refuses the operation at
-// once as unavailable, unless WhenNobody is wait.
+// once as unavailable, unless WhenNobody is wait. Repeat, when set, is the no
+// that the same call got in the same turn: then nobody is asked again.
 type Ask struct {
 	Question     events.ID
 	Gate         events.Gate
@@ -77,6 +96,15 @@ type Ask struct {
 	WhenNobody   events.WhenNobody
 	Offered      int
 	Available    bool
+	Repeat       *Repeat
+}
+
+// Repeat is a no that counts again: declined or timed_out, the question that got
+// it, and the person's words with it.
+type Repeat struct {
+	Code     events.Code
+	Question events.ID
+	Words    string
 }
 
 // Abandon closes a run that died with its core, and starts the same hook again
@@ -152,6 +180,22 @@ type Withdraw struct {
 // Receipt records that the asker has the verdict and is about to act on it.
 type Receipt struct{ At events.Micros }
 
+// Commit is the [Receipt] of an asker that runs the operation itself. Digest is
+// of what is about to run; another than the committed one ends the operation.
+type Commit struct {
+	At     events.Micros
+	Digest events.Digest
+}
+
+// Record writes what became of runs that decide nothing: HookStarted and HookRan
+// that carry an Event or a Mode, with their bodies. The end of a run that is not
+// open is left out.
+type Record struct {
+	At     events.Micros
+	Events []events.Event
+	Bodies []events.Body
+}
+
 // Finish records what became of a committed operation.
 type Finish struct {
 	At      events.Micros
@@ -169,4 +213,6 @@ func (Answer) command()      {}
 func (EndQuestion) command() {}
 func (Withdraw) command()    {}
 func (Receipt) command()     {}
+func (Commit) command()      {}
+func (Record) command()      {}
 func (Finish) command()      {}

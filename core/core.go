@@ -25,13 +25,14 @@
 //	             None        Hook               Asking                 Committed           Ended
 //	Propose      Proposed    – or not_yours     – or not_yours         – or                – or not_yours or
 //	             + on, or                                              already_committed   already_committed
-//	             + Refused
+//	             + Refused, or
+//	             + Aborted
 //	HookDone     –           HookRan [Changed]  –                      –                   HookRan, if the
 //	                         + on, Recheck,                                                run was open
 //	                         Request, Refused
 //	Abandon      –           HookRan, Started   –                      –                   HookRan, likewise
 //	Present      –           –                  Presented              –                   –
-//	TakeClaim    –           end               [Released,] Claimed,    end                 end
+//	TakeClaim    –           end                [Released,] Claimed,   end                 end
 //	                                            – or not_claimer
 //	Release      –           –                  Released or –          –                   –
 //	Answer yes   –           Rejected + end     [Claimed,] Response    Rejected + end      Rejected + end
@@ -41,9 +42,20 @@
 //	EndQuestion  –           –                  Withdrawn, Refused     –                   –
 //	Withdraw     –           Aborted            Withdrawn, Aborted     Aborted or, once    –
 //	                                                                   delivered, –
-//	Receipt      not_allowed not_allowed        not_allowed            Delivered, once     Delivered, once
+//	Receipt      not_allowed not_allowed        not_allowed            Delivered, once     Delivered, once; over,
+//	                                                                                       if it was committed
+//	Commit       not_allowed not_allowed        not_allowed            Delivered, once,    over
+//	                                                                   or Refused +
+//	                                                                   stale_version
 //	Finish       not_allowed not_allowed        not_allowed            Finished            Finished, if it was
-//	                                                                                       committed, once
+//	                                                                                       committed, once; twice
+//	                                                                                       if the first was unknown
+//	Record       a fault     Started, HookRan   Started, HookRan       Started, HookRan    Started, HookRan
+//
+// In the row Record, Started and HookRan are of runs that carry an Event or a
+// Mode: they decide nothing, so no phase minds them. "on" brings the Started of
+// watchers behind Committed. "over" is withdrawn with how it ended, or
+// not_allowed.
 //
 // A question that the operation never had is unknown_question everywhere. "end"
 // is how it ended: already_answered or withdrawn. An answer that repeats the
@@ -58,8 +70,9 @@
 // # Where things are
 //
 // check.go runs the hooks' chain up to the commit, answer.go holds what
-// frontends may do, evolve.go the fold, verdict.go and texts.go what the asker
-// hears, canonical.go and args.go the form in which arguments are compared.
+// frontends may do, watch.go the runs that decide nothing, evolve.go the fold,
+// verdict.go and texts.go what the asker hears, canonical.go and args.go the
+// form in which arguments are compared.
 package core
 
 import (
@@ -117,6 +130,10 @@ func Decide(s State, c Command) (Decision, error) {
 		return withdraw(s, c)
 	case Receipt:
 		return receipt(s)
+	case Commit:
+		return commit(s, c)
+	case Record:
+		return record(s, c)
 	case Finish:
 		return finish(s, c)
 	}
@@ -141,14 +158,26 @@ func Apply(s State, m events.Message) State {
 	return s
 }
 
+// After is the state that a decision will lead to, without what only the log can
+// say of it (sequence, hash, time): for who goes on deciding before it is written.
+func After(s State, d Decision) State {
+	for _, b := range d.Bodies {
+		s.keepBody(b.Key, b.Data)
+	}
+	for _, e := range d.Events {
+		s.evolve(e)
+	}
+	return s
+}
+
 // Effect is something that the world owes an operation.
 //
 //sumtype:decl
 type Effect interface{ effect() }
 
 // RunHook wants the open run's hook to run and its end to be reported with
-// [HookDone].
-type RunHook struct{ Started events.HookStarted }
+// [HookDone]; of an operation that has ended, only its end.
+type RunHook struct{ Run Run }
 
 // Offer wants a question on the screens of its session.
 type Offer struct{ Question Question }
@@ -162,14 +191,26 @@ type WaitUntil struct {
 // Deliver wants the asker told, and its [Receipt].
 type Deliver struct{ Verdict Verdict }
 
+// Watching wants the end of a run that decides nothing recorded.
+type Watching struct{ Started events.HookStarted }
+
 func (RunHook) effect()   {}
 func (Offer) effect()     {}
 func (WaitUntil) effect() {}
 func (Deliver) effect()   {}
+func (Watching) effect()  {}
 
 // Pending lists what the operation waits for. Performing an effect twice is
 // harmless: the commands that report it are idempotent.
 func Pending(s State) []Effect {
+	effects := waits(s)
+	for _, w := range s.Ending().Watch {
+		effects = append(effects, Watching{w})
+	}
+	return effects
+}
+
+func waits(s State) []Effect {
 	switch s.Phase {
 	case PhaseNone:
 		return nil
@@ -184,9 +225,14 @@ func Pending(s State) []Effect {
 		}
 		return effects
 	case PhaseCommitted, PhaseEnded:
-		if v, ok := VerdictOf(s); ok && !s.Delivered && s.Ending().Outcome == "" {
-			return []Effect{Deliver{v}}
+		var effects []Effect
+		if s.RunOpen {
+			effects = append(effects, RunHook{s.Run})
 		}
+		if v, ok := VerdictOf(s); ok && !s.Delivered && s.Ending().Outcome == "" {
+			effects = append(effects, Deliver{v})
+		}
+		return effects
 	}
 	return nil
 }
@@ -209,6 +255,8 @@ func withdraw(s State, c Withdraw) (Decision, error) {
 	return d.Decision, nil
 }
 
+// receipt records that the asker has its verdict. One that comes for a grant
+// which has ended meanwhile is recorded too, and its asker must not run.
 func receipt(s State) (Decision, error) {
 	if s.Phase != PhaseCommitted && s.Phase != PhaseEnded {
 		return Decision{}, &events.Refused{Code: events.RejectNotAllowed, Hint: "there is no verdict yet; await it first"}
@@ -216,7 +264,39 @@ func receipt(s State) (Decision, error) {
 	if s.Delivered {
 		return Decision{}, nil
 	}
-	return Decision{Events: []events.Event{events.OperationDelivered{}}}, nil
+	d := Decision{Events: []events.Event{events.OperationDelivered{}}}
+	if s.Phase == PhaseEnded && s.Ending().Committed.Digest != "" {
+		return d, over(s)
+	}
+	return d, nil
+}
+
+// commit is the receipt of an asker that runs the operation itself, and says
+// what is about to run. Anything else than what was checked must not: the
+// operation ends with it.
+func commit(s State, c Commit) (Decision, error) {
+	changed := &events.Refused{Code: events.RejectStaleVersion, Hint: "what is about to run is not what was checked; do not run it"}
+	same := c.Digest == s.Ending().Committed.Digest
+	switch {
+	case s.Phase == PhaseEnded:
+		return Decision{}, over(s)
+	case s.Phase != PhaseCommitted || same:
+		return receipt(s)
+	case s.Delivered:
+		return Decision{}, changed
+	}
+	d := draft{s: s}
+	d.refuse(events.CodeChangedAfterCheck, "", "")
+	return d.Decision, changed
+}
+
+// over says to an asker that its operation has ended.
+func over(s State) *events.Refused {
+	end := s.Ending()
+	if end.Code == events.CodeEnded {
+		return &events.Refused{Code: events.RejectWithdrawn, EndReason: end.EndReason, Hint: "the operation has ended; do not run it"}
+	}
+	return &events.Refused{Code: events.RejectNotAllowed, Hint: "the operation is over; do not run it"}
 }
 
 // finish records what became of a commit, once. A report that comes after the
@@ -226,8 +306,8 @@ func finish(s State, c Finish) (Decision, error) {
 	if s.Ending().Committed.Digest == "" {
 		return Decision{}, &events.Refused{Code: events.RejectNotAllowed, Hint: "the operation was never committed and must not have run"}
 	}
-	late := s.Phase == PhaseEnded
-	if s.Ending().Outcome != "" || late && c.Outcome == events.OutcomeUnknown {
+	known := s.Ending().Outcome != "" && s.Ending().Outcome != events.OutcomeUnknown
+	if known || s.Phase == PhaseEnded && c.Outcome == events.OutcomeUnknown {
 		return Decision{}, nil
 	}
 	return Decision{Events: []events.Event{events.OperationFinished{Outcome: c.Outcome, Ran: c.Ran}}}, nil

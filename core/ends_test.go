@@ -83,7 +83,7 @@ func TestCommit(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		st.must(Receipt{})
-		if v, ok := VerdictOf(st.s); !ok || v.Allow || v.Message != takenText {
+		if v, ok := VerdictOf(st.s); !ok || v.Allow || v.Message != takenText(events.KindToolCall) {
 			t.Errorf("granted twice: %+v", v)
 		}
 		if len(Pending(st.s)) != 0 {

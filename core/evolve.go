@@ -29,20 +29,18 @@ func (s *State) evolve(e events.Event) {
 			Kind: e.Kind, Agent: e.Agent, Path: e.Path, Tool: e.Tool, Cwd: e.Cwd, Profile: e.Profile,
 			Secret: sumOf(e.Secret), AgentDeadline: e.AgentDeadline,
 		}
-		s.Config = e.Config
+		s.Config, s.Leased = e.Config, e.Leased
 		s.Versions = appended(s.Versions, e.Version)
 		s.Yes, s.YesHook = -1, -1
 	case events.HookStarted:
-		s.Phase = PhaseHook
-		e.Hook.Scope = word(e.Hook.Scope, events.ScopeProject, events.ScopeGlobal)
-		s.Run, s.RunOpen = e, true
+		s.started(e)
 	case events.HookRan:
-		s.RunOpen = s.RunOpen && e.Run != s.Run.Run
-		s.Cursor = e.Hook.Index + 1
+		s.ran(e)
 	case events.ArgumentsChanged:
 		s.Versions = appended(s.Versions, e.To)
 	case events.RecheckStarted:
 		s.Attempt, s.Config, s.Cursor = e.Attempt, e.Config, 0
+		s.dropReminders()
 	case events.OperationChecked: // the commit beside it says the same
 	case events.OperationCommitted:
 		s.Phase = PhaseCommitted
@@ -52,7 +50,7 @@ func (s *State) evolve(e events.Event) {
 	case events.OperationRefused:
 		s.Phase = PhaseEnded
 		c := s.toEnd()
-		c.Code, c.CodeRun = e.Code, e.Run
+		c.Code, c.CodeRun, c.Question = e.Code, e.Run, e.Question
 	case events.OperationAborted:
 		s.Phase = PhaseEnded
 		c := s.toEnd()
@@ -92,6 +90,40 @@ func (s *State) evolve(e events.Event) {
 		events.Interrupted, events.BuildChanged: // of a session, not of an operation
 	}
 }
+
+func (s *State) started(e events.HookStarted) {
+	e.Hook.Scope = word(e.Hook.Scope, events.ScopeProject, events.ScopeGlobal)
+	if decidesNothing(e.Event, e.Mode) {
+		end := s.toEnd()
+		end.Watch = appended(end.Watch, e)
+		return
+	}
+	s.Phase = PhaseHook
+	s.Run = Run{Run: e.Run, Hook: e.Hook, Version: e.Version, Attempt: e.Attempt, Available: e.Available}
+	s.RunOpen = true
+}
+
+func (s *State) ran(e events.HookRan) {
+	if decidesNothing(e.Event, e.Mode) {
+		if i := s.watched(e.Run); i >= 0 {
+			end := s.toEnd()
+			end.Watch = slices.Concat(end.Watch[:i], end.Watch[i+1:])
+		}
+		return
+	}
+	s.RunOpen = s.RunOpen && e.Run != s.Run.Run
+	s.Cursor = e.Hook.Index + 1
+}
+
+// dropReminders forgets what hooks said of the prompt in a pass that does not
+// count: the next one says it anew.
+func (s *State) dropReminders() {
+	if slices.ContainsFunc(s.Bodies, Body.isReminder) {
+		s.Bodies = slices.DeleteFunc(slices.Clone(s.Bodies), Body.isReminder)
+	}
+}
+
+func (b Body) isReminder() bool { return strings.HasPrefix(b.Key, events.ReminderBody("")) }
 
 // request opens the question. Of the event only what the state does not hold
 // already is kept: 100,000 questions may be open.

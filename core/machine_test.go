@@ -3,8 +3,10 @@ package core
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,8 +19,10 @@ import (
 // keeps what the log says of it so far.
 type machine struct {
 	st        *story
+	kind      events.Kind
 	hooks     map[events.Digest][]events.Hook // of each configuration
-	config    events.Digest                   // that is effective now
+	watch     map[events.Digest][]WatchHook
+	config    events.Digest // that is effective now
 	asked     int
 	runs      int
 	snapshots []snapshot
@@ -29,6 +33,8 @@ type machine struct {
 	rechecks  int
 	committed int
 	over      bool
+	open      map[events.ID]bool // runs that decide nothing: true while they run
+	said      []string           // reminders of the pass that counts
 }
 
 // snapshot is a state and how it looked when it was current.
@@ -41,10 +47,17 @@ func newMachine(t *rapid.T) *machine {
 	m := &machine{
 		st:    newStory(t),
 		hooks: map[events.Digest][]events.Hook{}, config: confA, ends: map[events.ID]int{},
+		watch: map[events.Digest][]WatchHook{}, open: map[events.ID]bool{},
+		kind: rapid.SampledFrom([]events.Kind{
+			events.KindToolCall, events.KindToolCall, events.KindToolCall, events.KindUserPrompt, events.KindInjection,
+		}).Draw(t, "kind"),
 	}
 	for _, config := range []events.Digest{confA, confB} {
 		for i := range rapid.SampledFrom([]int{4, 3, 2, 1, 0}).Draw(t, "hooks") {
 			m.hooks[config] = append(m.hooks[config], hook(i))
+		}
+		for i := range rapid.IntRange(0, 2).Draw(t, "watchers") {
+			m.watch[config] = append(m.watch[config], WatchHook{Hook: hook(10 + i), Mode: events.ModeFireAndForget, Durable: i == 1})
 		}
 	}
 	return m
@@ -53,7 +66,7 @@ func newMachine(t *rapid.T) *machine {
 // plan matches every second hook only on arguments of odd length, as a filter
 // on arguments would.
 func (m *machine) plan(config events.Digest, args []byte) Plan {
-	p := Plan{Config: config}
+	p := Plan{Config: config, Watch: m.watch[config]}
 	for _, h := range m.hooks[config] {
 		if h.Index%2 == 0 || len(args)%2 == 1 {
 			p.Hooks = append(p.Hooks, h)
@@ -69,6 +82,9 @@ func (m *machine) next(args []byte) Next {
 		config = confA
 	}
 	n := Next{Plan: m.plan(config, args), Run: events.ID(fmt.Sprintf("01k0000000000000000r%06d", m.runs)), Available: true}
+	for i := range 2 {
+		n.Watch = append(n.Watch, events.ID(fmt.Sprintf("01k0000000000000000w%05d%d", m.runs, i)))
+	}
 	if m.config != config {
 		fresh := m.plan(m.config, args)
 		n.Fresh = &fresh
@@ -77,6 +93,7 @@ func (m *machine) next(args []byte) Next {
 }
 
 var (
+	genText      = rapid.SampledFrom([]string{`"fix the cache"`, `""`, `"go\non"`})
 	genArgs      = rapid.SampledFrom([]string{`{"a":1}`, `{"a":2}`, `{"a":33}`, `{"a":44}`, `{"a":5,"b":6}`, `{}`, `[1]`})
 	genFrontend  = rapid.SampledFrom([]events.ID{tui, web})
 	genPrincipal = rapid.SampledFrom([]string{ana, ana, ana, bob})
@@ -112,8 +129,14 @@ func questionID(n int) events.ID { return events.ID(fmt.Sprintf("01k000000000000
 
 func (m *machine) propose(t *rapid.T) Command {
 	args := genArgs.Draw(t, "args")
+	if m.kind != events.KindToolCall {
+		args = genText.Draw(t, "text")
+	}
 	p := propose1(args, m.next([]byte(args)))
+	p.Op.Kind = m.kind
 	switch {
+	case rarely(t, "too late"):
+		p.End = events.EndTurnEnded
 	case rarely(t, "stranger"):
 		p.Op.Secret = "a stranger's"
 	case rarely(t, "too large"):
@@ -128,7 +151,12 @@ func (m *machine) hookDone(t *rapid.T) Command {
 	if rarely(t, "stale") {
 		c.Run = "01k0000000000000000000gone"
 	}
-	if c.Effect == events.EffectModify || c.Effect == events.EffectAsk && rapid.Bool().Draw(t, "override") {
+	if m.kind != events.KindToolCall { // nothing can change an input
+		if c.Effect == events.EffectModify {
+			c.Effect = events.EffectAllow
+		}
+		c.Reminder = rapid.SampledFrom([]string{"", "today is Monday", "be brief"}).Draw(t, "reminder")
+	} else if c.Effect == events.EffectModify || c.Effect == events.EffectAsk && rapid.Bool().Draw(t, "override") {
 		c.Args = []byte(genArgs.Draw(t, "args"))
 	}
 	if c.Effect == events.EffectAsk {
@@ -136,6 +164,9 @@ func (m *machine) hookDone(t *rapid.T) Command {
 		c.Ask = &Ask{
 			Question: questionID(m.asked), Gate: events.GateHook, WhenNobody: events.NobodyReject,
 			Available: !rarely(t, "nobody"), Deadline: events.Micros(rapid.IntRange(0, 1).Draw(t, "deadline")),
+		}
+		if rarely(t, "a repeat") {
+			c.Ask.Repeat = &Repeat{Code: events.CodeDeclined, Question: "01k0000000000000000000earl", Words: "no means no"}
 		}
 	}
 	after := s.Args()
@@ -219,9 +250,38 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"finish": run(func(t *rapid.T) Command {
 			return Finish{Outcome: rapid.SampledFrom([]events.Outcome{events.OutcomeOK, events.OutcomeUnknown}).Draw(t, "outcome")}
 		}),
+		"commit": run(func(t *rapid.T) Command {
+			if rarely(t, "something else") {
+				return Commit{Digest: confA}
+			}
+			return Commit{Digest: m.st.s.Current().Digest}
+		}),
+		"record": func(t *rapid.T) {
+			if m.st.s.Phase != PhaseNone {
+				m.do(t, m.record(t))
+			}
+		},
 		"configure": func(t *rapid.T) { m.config = rapid.SampledFrom([]events.Digest{confA, confB}).Draw(t, "config") },
 		"":          func(t *rapid.T) { m.invariants(t) },
 	}
+}
+
+// record ends runs that nothing waits for, some of them for the second time, or
+// begins one of an observed event.
+func (m *machine) record(t *rapid.T) Command {
+	var c Record
+	for _, id := range slices.Sorted(maps.Keys(m.open)) {
+		if rapid.Bool().Draw(t, "ends") {
+			c.Events = append(c.Events, events.HookRan{Run: id, Hook: hook(10), Effect: events.EffectAllow, Outcome: events.RunOK, Mode: events.ModeAsync})
+		}
+	}
+	if rapid.Bool().Draw(t, "begins") {
+		m.runs++
+		c.Events = append(c.Events, events.HookStarted{
+			Run: events.ID(fmt.Sprintf("01k0000000000000000e%06d", m.runs)), Hook: hook(20), Event: events.AfterToolCall,
+		})
+	}
+	return c
 }
 
 func (m *machine) do(t *rapid.T, c Command) {
@@ -236,10 +296,37 @@ func (m *machine) do(t *rapid.T, c Command) {
 	if err1 != nil && !errors.As(err1, &refused) {
 		t.Fatalf("%+v\nis no fault of the caller: %v", c, err1)
 	}
+	for _, b := range d1.Bodies {
+		if strings.HasPrefix(b.Key, events.ReminderBody("")) {
+			m.said = append(m.said, string(b.Data))
+		}
+	}
 	for _, e := range d1.Events {
-		m.observe(t, e)
+		if !m.observeRun(t, e) {
+			m.observe(t, e)
+		}
 	}
 	m.st.write(d1)
+}
+
+// observeRun follows the runs that decide nothing: each begins once and ends
+// once, and a watcher begins with the commit.
+func (m *machine) observeRun(t *rapid.T, e events.Event) bool {
+	if s, ok := e.(events.HookStarted); ok && (s.Event != "" || s.Mode != "") {
+		if _, again := m.open[s.Run]; again || s.Event == "" && (m.committed != 1 || m.over || s.Available) {
+			t.Fatalf("%+v begins; committed %d, over %v", s, m.committed, m.over)
+		}
+		m.open[s.Run] = true
+		return true
+	}
+	if r, ok := e.(events.HookRan); ok && (r.Event != "" || r.Mode != "") {
+		if !m.open[r.Run] {
+			t.Fatalf("%+v ends and does not run", r)
+		}
+		m.open[r.Run] = false
+		return true
+	}
+	return false
 }
 
 // observe follows the log as a stranger would, who knows nothing of State.
@@ -276,6 +363,7 @@ func (m *machine) observe(t *rapid.T, e events.Event) {
 		}
 	case events.RecheckStarted:
 		m.rechecks++
+		m.said = nil
 		if e.Attempt != m.rechecks {
 			t.Fatalf("attempt %d is the %d. recheck", e.Attempt, m.rechecks)
 		}
@@ -312,24 +400,51 @@ func (m *machine) invariants(t *rapid.T) {
 		t.Fatalf("phase %d, over %v", s.Phase, m.over)
 	}
 	m.pendingFits(t)
+	m.verdictFits(t)
 	m.canEnd(t)
+}
+
+// verdictFits: an allow says what the hooks of the last pass want to be read, and
+// a refused input comes back as it came.
+func (m *machine) verdictFits(t *rapid.T) {
+	s := m.st.s
+	v, ok := VerdictOf(s)
+	switch {
+	case !ok:
+	case v.Kind != m.kind:
+		t.Fatalf("the verdict is about %q, proposed was %q", v.Kind, m.kind)
+	case v.Allow && v.Reminder != strings.Join(m.said, "\n\n"):
+		t.Fatalf("reminder %q, said was %q", v.Reminder, m.said)
+	case !v.Allow && m.kind != events.KindToolCall && string(v.Args) != string(s.Body(events.ArgsBody(0))):
+		t.Fatalf("the input came back as %q", v.Args)
+	}
 }
 
 // pendingFits: an operation always waits for something, and says for what.
 func (m *machine) pendingFits(t *rapid.T) {
 	s := m.st.s
 	kinds := ""
+	running := 0
 	for _, e := range Pending(s) {
+		if _, ok := e.(Watching); ok {
+			running++
+			continue
+		}
 		kinds += fmt.Sprintf("%T ", e)
+	}
+	for _, open := range m.open {
+		running -= btoi(open)
 	}
 	want := map[Phase][]string{
 		PhaseNone: {""}, PhaseHook: {"core.RunHook "}, PhaseAsking: {"core.Offer ", "core.Offer core.WaitUntil "},
-		PhaseCommitted: {"core.Deliver ", ""}, PhaseEnded: {"core.Deliver ", ""},
+		PhaseCommitted: {"core.Deliver ", ""}, PhaseEnded: {"core.Deliver ", "", "core.RunHook core.Deliver ", "core.RunHook "},
 	}[s.Phase]
-	if slices.Contains(want, kinds) {
-		return
+	if !slices.Contains(want, kinds) || running != 0 {
+		t.Fatalf("phase %d waits for %q, %d runs too many", s.Phase, kinds, running)
 	}
-	t.Fatalf("phase %d waits for %q", s.Phase, kinds)
+	if s.Over() && (s.RunOpen || len(s.Ending().Watch) > 0) {
+		t.Fatal("it would leave memory with an open run")
+	}
 }
 
 // canEnd: from wherever it stands, the operation can be ended now.
@@ -386,7 +501,7 @@ func TestB48B49LongHistories(t *testing.T) {
 		m := newMachine(t)
 		m.hooks[confA] = []events.Hook{hook(0), hook(1), hook(2), hook(3)}
 		for steps := 0; m.st.s.Phase != PhaseEnded; steps++ {
-			if steps > 2*4*(MaxRechecks+1)+4 {
+			if steps > 2*4*(MaxRechecks+1)+6 {
 				t.Fatalf("no end after %d steps: %s", steps, types(m.st.log))
 			}
 			if rarely(t, "new configuration") {

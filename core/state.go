@@ -28,6 +28,7 @@ type State struct {
 	Phase       Phase
 	RunOpen     bool  // Run has started and not ended; may outlive the operation's end
 	Delivered   bool  // the asker has confirmed that it has the verdict
+	Leased      bool  // the asker keeps it by asking again, and not by a connection
 	Outsiders   int32 // events that frontends caused and that ended nothing, bounded
 	Proposed    Proposed
 	ID          events.ID
@@ -37,14 +38,14 @@ type State struct {
 	Traceparent string
 	ProposedAt  events.Micros
 
-	Config   events.Digest      // the configuration that holds now
-	Versions []events.Version   // every version, in order; the last is current
-	Bodies   []Body             // without stderr; see Body
-	Run      events.HookStarted // the open run, or the last one
-	Cursor   int                // index of the next hook to consider
-	Attempt  int                // rechecks so far, 0–3
-	Yes      int                // version last answered with continue, -1 none
-	YesHook  int                // lowest index of a hook whose question was continued, -1 none
+	Config   events.Digest    // the configuration that holds now
+	Versions []events.Version // every version, in order; the last is current
+	Bodies   []Body           // without stderr; see Body
+	Run      Run              // the open run at the gate, or the last one
+	Cursor   int              // index of the next hook to consider
+	Attempt  int              // rechecks so far, 0–3
+	Yes      int              // version last answered with continue, -1 none
+	YesHook  int              // lowest index of a hook whose question was continued, -1 none
 
 	Question Question // the open question, or the last one
 	Settled  []Settled
@@ -74,14 +75,26 @@ type Body struct {
 	Data []byte
 }
 
-// Ending is how an operation came to its commit and to its end.
+// Run is a run of a hook at the gate, as its HookStarted says.
+type Run struct {
+	Run       events.ID
+	Hook      events.Hook
+	Version   int
+	Attempt   int
+	Available bool
+}
+
+// Ending is how an operation came to its commit and to its end, and which runs
+// that decide nothing have begun and not ended.
 type Ending struct {
 	Committed events.Version
 	Code      events.Code      // why it was refused; ended when it was aborted
 	CodeRun   events.ID        // the run that refused it
+	Question  events.ID        // the question whose no refused it, maybe an earlier operation's
 	EndReason events.EndReason // why it was aborted, or how the question that ended it ended
 	Outcome   events.Outcome
 	Ran       events.Digest
+	Watch     []events.HookStarted // each with an Event or a Mode
 }
 
 // Question is the open question of an operation. It is asked by the run State.Run
@@ -140,6 +153,13 @@ func (s *State) Ending() Ending {
 		return Ending{}
 	}
 	return *s.End
+}
+
+// Over reports whether the operation may leave memory: nothing can happen to it
+// by itself any more, and none of its runs is open. A report may still come.
+func (s *State) Over() bool {
+	decided := s.Phase == PhaseEnded || s.Phase == PhaseCommitted && s.Delivered
+	return decided && !s.RunOpen && (s.End == nil || len(s.End.Watch) == 0)
 }
 
 // toEnd is an Ending to write to, which no other State shares.

@@ -40,6 +40,18 @@ func next(run events.ID, indexes ...int) Next {
 	return n
 }
 
+// watch is a hook that nothing waits for.
+func watch(i int) WatchHook { return WatchHook{Hook: hook(i), Mode: events.ModeAsync} }
+
+// watching adds hooks that nothing waits for to a plan, with ids for their runs.
+func (n Next) watching(list ...WatchHook) Next {
+	n.Plan.Watch = list
+	for i := range list {
+		n.Watch = append(n.Watch, run(900+i))
+	}
+	return n
+}
+
 func run(i int) events.ID { return events.ID(fmt.Sprintf("01k0000000000000000000r%03d", i)) }
 
 func propose1(args string, n Next) Propose {
@@ -192,6 +204,18 @@ func last[E events.Event](st *story) E {
 	}
 	var none E
 	st.t.Fatalf("no %T in %s", none, types(st.log))
+	return none
+}
+
+// newest is the newest event of a type that fits.
+func newest[E events.Event](st *story, fits func(E) bool) (none E) {
+	st.t.Helper()
+	for _, v := range slices.Backward(st.log) {
+		if e, ok := v.(E); ok && fits(e) {
+			return e
+		}
+	}
+	st.t.Fatalf("no such %T in %s", none, types(st.log))
 	return none
 }
 

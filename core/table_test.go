@@ -96,7 +96,20 @@ func TestEveryStateAndCommand(t *testing.T) {
 		{"end question", EndQuestion{Question: q1, Reason: events.EndDeadline}, []string{"-", "-", "Withdrawn,Refused", "Withdrawn,Refused", "-", "-", "-", "-", "-", "-", "-", "-"}},
 		{"withdraw", Withdraw{Reason: events.EndTurnEnded}, []string{"-", "Aborted", "Withdrawn,Aborted", "Withdrawn,Aborted", "Aborted", "Aborted", "-", "-", "-", "-", "-", "-"}},
 		{"receipt", Receipt{}, []string{
-			"!not_allowed", "!not_allowed", "!not_allowed", "!not_allowed", "!not_allowed", "Delivered", "-", "-", "Delivered", "Delivered", "Delivered", "Delivered",
+			"!not_allowed", "!not_allowed", "!not_allowed", "!not_allowed", "!not_allowed", "Delivered", "-", "-", "Delivered", "Delivered", "Delivered", "Delivered !withdrawn",
+		}},
+		{"commit", Commit{Digest: events.DigestOf([]byte(`{"a":1}`))}, []string{
+			"!not_allowed", "!not_allowed", "!not_allowed", "!not_allowed", "!not_allowed", "Delivered", "-", "!not_allowed", "!not_allowed", "!not_allowed", "!withdrawn", "!withdrawn",
+		}},
+		{"commit something else", Commit{Digest: events.DigestOf([]byte(`{"a":2}`))}, []string{
+			"!not_allowed", "!not_allowed", "!not_allowed", "!not_allowed", "!not_allowed", "Refused !stale_version", "!stale_version", "!not_allowed",
+			"!not_allowed", "!not_allowed", "!withdrawn", "!withdrawn",
+		}},
+		{"record a start", Record{Events: []events.Event{events.HookStarted{Run: run(7), Hook: hook(4), Event: events.AfterToolCall}}}, []string{
+			"fault", "HookStarted", "HookStarted", "HookStarted", "HookStarted", "HookStarted", "HookStarted", "HookStarted", "HookStarted", "HookStarted", "HookStarted", "HookStarted",
+		}},
+		{"record an end without a start", Record{Events: []events.Event{events.HookRan{Run: run(7), Hook: hook(4), Mode: events.ModeAsync}}}, []string{
+			"fault", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-",
 		}},
 		{"finish", Finish{Outcome: events.OutcomeOK}, []string{
 			"!not_allowed", "!not_allowed", "!not_allowed", "!not_allowed", "!not_allowed", "Finished", "Finished", "-", "!not_allowed", "!not_allowed", "!not_allowed", "Finished",
@@ -113,6 +126,12 @@ func TestEveryStateAndCommand(t *testing.T) {
 			t.Run(row.name+" when "+standing.name, func(t *testing.T) {
 				st := newStory(t)
 				standing.reach(st)
+				if row.want[i] == "fault" {
+					if _, err := Decide(st.s, row.command); err == nil {
+						t.Fatal("decided")
+					}
+					return
+				}
 				st.want(strings.Trim(row.want[i], "-"), row.command)
 				if strings.Contains(row.want[i], "!") || row.want[i] == "-" {
 					return
@@ -149,6 +168,14 @@ func TestFaultsOfTheCaller(t *testing.T) {
 		{"withdraw with a deadline", 1, Withdraw{Reason: events.EndDeadline}, "no reason to withdraw"},
 		{"withdraw without reason", 1, Withdraw{}, "no reason to withdraw"},
 		{"end question with a yes", 2, EndQuestion{Question: q1, Reason: events.EndContinue}, "no end that the core makes"},
+		{"ask that repeats a block", 1, HookDone{Run: run(1), Effect: events.EffectAsk, Ask: &Ask{
+			Question: q1, Gate: events.GateHook, Repeat: &Repeat{Code: events.CodeBlocked, Question: q2},
+		}}, "no answer that counts again"},
+		{"propose with an end that is none", 0, Propose{End: events.EndDeadline}, "no reason to withdraw"},
+		{"no ids for the watchers", 1, allowDone(run(1), Next{Plan: Plan{Config: confA, Watch: []WatchHook{watch(5)}}}), "1 watchers"},
+		{"record of nothing", 1, Record{Events: []events.Event{events.OperationDelivered{}}}, "no hook's run"},
+		{"record of a run at the gate", 1, Record{Events: []events.Event{events.HookStarted{Run: run(9), Hook: hook(1)}}}, "would decide"},
+		{"record of its end", 1, Record{Events: []events.Event{events.HookRan{Run: run(1), Hook: hook(0)}}}, "would decide"},
 		{"yes without a run id", 2, Answer{
 			Question: q1, Frontend: tui, Principal: ana, Human: true, Digest: events.DigestOf([]byte(`{"a":1}`)),
 			Answer: events.AnswerContinue, Next: next("", 0, 1),

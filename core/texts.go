@@ -45,25 +45,6 @@ func ModelText(r Refusal) string {
 	return b.String()
 }
 
-// HumanText is the same in one sentence for the person at the agent.
-func HumanText(r Refusal) string {
-	what := r.Tool
-	if what == "" || r.Kind != events.KindToolCall {
-		what = nouns[r.Kind]
-	}
-	if what == "" {
-		what = "the operation"
-	}
-	s := fmt.Sprintf("Fermata did not let %s through: %s", what, textOf(r).human)
-	if r.Hook.ID != "" {
-		s += " (" + hookName(r.Hook) + ")"
-	}
-	if reason := strings.Join(strings.Fields(r.Reason), " "); reason != "" {
-		return s + ": " + reason
-	}
-	return s + "."
-}
-
 func hookName(h events.Hook) string {
 	return fmt.Sprintf("hook %q, %s %s:%d", h.ID, h.Scope, h.File, h.Line)
 }
@@ -84,9 +65,9 @@ func notRun(k events.Kind) string {
 	return "The tool call did not run."
 }
 
-// refusalText is one entry of the catalogue. Why and human carry no full stop:
-// the hook's name may follow.
-type refusalText struct{ why, again, human string }
+// refusalText is one entry of the catalogue. Why carries no full stop: the hook's
+// name may follow.
+type refusalText struct{ why, again string }
 
 // The last word of each text: whether calling again can help.
 const (
@@ -105,34 +86,30 @@ const (
 
 // texts is the catalogue, but for ended operations.
 var texts = map[events.Code]refusalText{
-	events.CodeDeclined:          {"The user was asked and said no", againIfAsked, "the answer was no"},
-	events.CodeTimedOut:          {"The user was asked and did not answer in time", againAfterUser, "nobody answered in time"},
-	events.CodeUnavailable:       {"A rule wants the user to be asked, and nobody could be asked", againUnasked, "nobody could be asked; open fermata to be asked"},
-	events.CodeBlocked:           {"A rule of the user refuses it", againInVain, "a rule refuses it"},
-	events.CodeRecheckLimit:      {"Its arguments kept changing: checks rewrote them again and again after they had been agreed to", againSame, "its arguments kept changing after they had been agreed to"},
-	events.CodeRecheckCycle:      {"Its arguments kept changing: after they had been agreed to, checks turned them back into an earlier version", againSame, "its arguments kept changing back and forth after they had been agreed to"},
-	events.CodeChangedAfterCheck: {"It changed after it had been checked", againMayHelp, "it changed after the check"},
-	events.CodeHookFailed:        {"It could not be checked: a check failed", againMended, "a check failed"},
-	events.CodeHookTimedOut:      {"It could not be checked: a check took too long", againMended, "a check took too long"},
-	events.CodeHookMissing:       {"It could not be checked: the program of a check is missing", againMended, "the program of a check is missing"},
-	events.CodeHookBadVerdict:    {"It could not be checked: a check gave an answer that cannot be understood", againMended, "a check gave an answer that cannot be understood"},
-	events.CodeHooksConfigInvalid: {
-		"It could not be checked: the user's hooks file is broken", againMended,
-		"the hooks file is broken",
-	},
+	events.CodeDeclined:           {"The user was asked and said no", againIfAsked},
+	events.CodeTimedOut:           {"The user was asked and did not answer in time", againAfterUser},
+	events.CodeUnavailable:        {"A rule wants the user to be asked, and nobody could be asked", againUnasked},
+	events.CodeBlocked:            {"A rule of the user refuses it", againInVain},
+	events.CodeRecheckLimit:       {"Its arguments kept changing: checks rewrote them again and again after they had been agreed to", againSame},
+	events.CodeRecheckCycle:       {"Its arguments kept changing: after they had been agreed to, checks turned them back into an earlier version", againSame},
+	events.CodeChangedAfterCheck:  {"It changed after it had been checked", againMayHelp},
+	events.CodeHookFailed:         {"It could not be checked: a check failed", againMended},
+	events.CodeHookTimedOut:       {"It could not be checked: a check took too long", againMended},
+	events.CodeHookMissing:        {"It could not be checked: the program of a check is missing", againMended},
+	events.CodeHookBadVerdict:     {"It could not be checked: a check gave an answer that cannot be understood", againMended},
+	events.CodeHooksConfigInvalid: {"It could not be checked: the user's hooks file is broken", againMended},
 	events.CodeNotTrusted: {
 		"It could not be checked: the project's hooks have changed and the user has not agreed to them yet", againMended,
-		"the project's hooks have changed and are not trusted yet",
 	},
-	events.CodeNoCanonicalForm: {"It could not be checked: its arguments can be read in more than one way", againWellFormed, "its arguments can be read in more than one way"},
-	events.CodeTooLarge:        {"It could not be checked: its arguments are too large", againSmaller, "its arguments are too large"},
-	events.CodeLogUnavailable:  {"It could not be checked: Fermata's log cannot be written", againLater, "the log cannot be written (see: fermata status)"},
-	events.CodeCoreUnreachable: {"It could not be checked: Fermata's core cannot be reached", againLater, "its core cannot be reached (see: fermata status)"},
-	events.CodeNeedsNewerCore:  {"It could not be checked: this needs a newer Fermata", againMended, "this needs a newer Fermata"},
+	events.CodeNoCanonicalForm: {"It could not be checked: its arguments can be read in more than one way", againWellFormed},
+	events.CodeTooLarge:        {"It could not be checked: its arguments are too large", againSmaller},
+	events.CodeLogUnavailable:  {"It could not be checked: Fermata's log cannot be written", againLater},
+	events.CodeCoreUnreachable: {"It could not be checked: Fermata's core cannot be reached", againLater},
+	events.CodeNeedsNewerCore:  {"It could not be checked: this needs a newer Fermata", againMended},
 }
 
 // unknownText is for a code that this build does not know: no reason to run.
-var unknownText = refusalText{"It could not be checked", againMended, "it could not be checked"}
+var unknownText = refusalText{"It could not be checked", againMended}
 
 // ends say how an operation ended before it could run, for model and person.
 var ends = map[events.EndReason]string{
@@ -151,11 +128,16 @@ var ends = map[events.EndReason]string{
 	events.EndInternal:         "something in Fermata failed",
 }
 
-// What an asker hears that comes for a right which was handed out before.
-const (
-	takenText  = "This repetition of the tool call did not run: the right to run it has been handed out before, and counts once. Use the result of the first run; call it anew only if it is still wanted."
-	takenHuman = "Fermata did not let a repetition through: this call has been handed out to run once before."
-)
+// takenText is what an asker hears that comes for a right which was handed out
+// before.
+func takenText(k events.Kind) string {
+	what, ok := nouns[k]
+	if !ok {
+		what = nouns[events.KindToolCall]
+	}
+	return "This repetition of " + what + " did not run: the right to run it has been handed out before, and counts once. " +
+		"Use the result of the first run; call it anew only if it is still wanted."
+}
 
 func textOf(r Refusal) refusalText {
 	if r.Code != events.CodeEnded {
@@ -164,10 +146,9 @@ func textOf(r Refusal) refusalText {
 		}
 		return unknownText
 	}
-	t := refusalText{"It ended before it could run", againIfWanted, "it ended before it could run"}
+	t := refusalText{"It ended before it could run", againIfWanted}
 	if how, ok := ends[r.EndReason]; ok {
 		t.why += ", because " + how
-		t.human += ", because " + how
 	}
 	return t
 }

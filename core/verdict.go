@@ -1,6 +1,10 @@
 package core
 
-import "github.com/fermata-hitl/fermata/events"
+import (
+	"strings"
+
+	"github.com/fermata-hitl/fermata/events"
+)
 
 // VerdictOf is what the asker may be told, false while nothing is decided. It
 // allows at most one run: only a commit that was neither delivered nor reported
@@ -15,7 +19,7 @@ func VerdictOf(s State) (Verdict, bool) {
 		return refusal(s, end.Code), true
 	case s.Delivered || end.Outcome != "":
 		v := refusal(s, events.CodeEnded)
-		v.Message, v.Human = takenText, takenHuman
+		v.Message = takenText(s.Proposed.Kind)
 		return v, true
 	}
 	args := s.Body(events.ArgsBody(end.Committed.N))
@@ -23,8 +27,8 @@ func VerdictOf(s State) (Verdict, bool) {
 		return refusal(s, events.CodeChangedAfterCheck), true
 	}
 	return Verdict{
-		Operation: s.ID, Allow: true, Code: events.CodeChecked, Version: end.Committed, Args: args,
-		Changed: end.Committed.Digest != s.Versions[0].Digest,
+		Operation: s.ID, Kind: s.Proposed.Kind, Allow: true, Code: events.CodeChecked, Version: end.Committed, Args: args,
+		Changed: end.Committed.Digest != s.Versions[0].Digest, Reminder: s.reminder(),
 	}, true
 }
 
@@ -39,14 +43,29 @@ func refusal(s State, code events.Code) Verdict {
 		r.Hook = s.Run.Hook
 	case code == events.CodeDeclined:
 		r.Hook = s.Run.Hook
-		r.Words = string(s.Body(events.TextBody(s.Question.ID)))
+		r.Words = string(s.Body(events.TextBody(end.Question)))
 	case code == events.CodeTimedOut, code == events.CodeUnavailable:
 		r.Hook = s.Run.Hook
 	}
-	return Verdict{
-		Operation: s.ID, Code: code, EndReason: end.EndReason, Version: s.Current(),
-		Message: ModelText(r), Human: HumanText(r),
+	v := Verdict{
+		Operation: s.ID, Kind: s.Proposed.Kind, Code: code, EndReason: end.EndReason, Version: s.Current(), Message: ModelText(r),
 	}
+	if v.Kind != events.KindToolCall {
+		v.Args = s.Body(events.ArgsBody(0)) // whoever wrote it must not lose it
+	}
+	return v
+}
+
+// reminder is what the hooks of the pass that counts want the model to read
+// beside the prompt, in their order.
+func (s *State) reminder() string {
+	var parts []string
+	for _, b := range s.Bodies {
+		if b.isReminder() {
+			parts = append(parts, string(b.Data))
+		}
+	}
+	return strings.Join(parts, "\n\n")
 }
 
 // FaultVerdict is what the asker hears when the end of its operation could not

@@ -97,16 +97,19 @@ func isMap(b []byte) bool {
 	return len(b) > 0 && (b[0]&0xf0 == 0x80 || b[0] == 0xde || b[0] == 0xdf)
 }
 
-// EncodeReply writes a reply in the encoding that the command had.
+// EncodeReply writes a reply in the encoding that the command had. JSON that
+// stands in it keeps its bytes.
 func EncodeReply(v any, asJSON bool) ([]byte, error) {
 	if !asJSON {
 		return Encode(v)
 	}
-	b, err := json.Marshal(v)
-	if err != nil {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
 		return nil, fmt.Errorf("encode %T: %w", v, err)
 	}
-	return b, nil
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 func decode(b []byte, v any, strict bool) error {

@@ -23,6 +23,29 @@ const (
 	KindRetryNote  Kind = "retry_note"
 )
 
+// InputWord is what agents and hooks call a kind of input: prompt, injection or
+// retry_note; "" for a kind that is none.
+func InputWord(k Kind) string {
+	switch k {
+	case KindUserPrompt:
+		return "prompt"
+	case KindInjection, KindRetryNote:
+		return string(k)
+	}
+	return ""
+}
+
+// KindOfInput is the kind that [InputWord] says, "" for a word that it never
+// says.
+func KindOfInput(word string) Kind {
+	for _, k := range []Kind{KindUserPrompt, KindInjection, KindRetryNote} {
+		if InputWord(k) == word {
+			return k
+		}
+	}
+	return ""
+}
+
 // Answer is what a person said. Continue and Cancel belong to a hook's
 // question; the others to tool approval (cancel to both).
 type Answer string
@@ -186,7 +209,8 @@ const (
 // RunOutcome is how a hook's process ended.
 type RunOutcome string
 
-// The outcomes of a hook's run. A run that a core's death cut off is abandoned.
+// The outcomes of a hook's run. A run that a core's death cut off is abandoned;
+// of a detached one nothing is known but that it started.
 const (
 	RunOK         RunOutcome = "ok"
 	RunFailed     RunOutcome = "failed"
@@ -194,6 +218,30 @@ const (
 	RunMissing    RunOutcome = "missing"
 	RunBadVerdict RunOutcome = "bad_verdict"
 	RunAbandoned  RunOutcome = "abandoned"
+	RunDetached   RunOutcome = "detached"
+)
+
+// HookMode says whether an operation waits for a hook's run. Only a blocking
+// one can decide anything.
+type HookMode string
+
+// The modes. In events a blocking run has none.
+const (
+	ModeBlocking      HookMode = "blocking"
+	ModeAsync         HookMode = "async"
+	ModeFireAndForget HookMode = "fire_and_forget"
+)
+
+// Why what a run wanted was not applied.
+const (
+	// NotAppliedEvent: its event cannot ask.
+	NotAppliedEvent = "event"
+	// NotAppliedNonblocking: nothing waits for such a run.
+	NotAppliedNonblocking = "nonblocking"
+	// NotAppliedRecheck: the arguments that it changed are checked again first.
+	NotAppliedRecheck = "recheck"
+	// NotAppliedRepeat: the same call got its no in this turn already.
+	NotAppliedRepeat = "repeat"
 )
 
 // Outcome is what became of a committed operation.
@@ -284,12 +332,30 @@ const (
 	UserPromptSubmit HookEvent = "user_prompt_submit"
 )
 
+// The observed hook events: their hooks only watch.
+const (
+	SessionStart      HookEvent = "session_start"
+	SessionRestored   HookEvent = "session_restored"
+	SessionEnd        HookEvent = "session_end"
+	BeforeTurn        HookEvent = "before_turn"
+	AfterTurn         HookEvent = "after_turn"
+	UserInterrupt     HookEvent = "user_interrupt"
+	AfterToolCall     HookEvent = "after_tool_call"
+	ToolError         HookEvent = "tool_error"
+	ApprovalRequested HookEvent = "approval_requested"
+	ApprovalResolved  HookEvent = "approval_resolved"
+	SubAgentStart     HookEvent = "sub_agent_start"
+	SubAgentEnd       HookEvent = "sub_agent_end"
+	PreCompact        HookEvent = "pre_compact"
+	WorkflowRunStart  HookEvent = "workflow_run_start"
+	WorkflowRunEnd    HookEvent = "workflow_run_end"
+)
+
 // ObservedEvents lists the hook events whose hooks only watch.
 func ObservedEvents() []HookEvent {
 	return []HookEvent{
-		"session_start", "session_restored", "session_end", "before_turn", "after_turn", "user_interrupt",
-		"after_tool_call", "tool_error", "approval_requested", "approval_resolved", "sub_agent_start",
-		"sub_agent_end", "pre_compact", "workflow_run_start", "workflow_run_end",
+		SessionStart, SessionRestored, SessionEnd, BeforeTurn, AfterTurn, UserInterrupt, AfterToolCall, ToolError,
+		ApprovalRequested, ApprovalResolved, SubAgentStart, SubAgentEnd, PreCompact, WorkflowRunStart, WorkflowRunEnd,
 	}
 }
 

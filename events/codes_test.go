@@ -60,13 +60,18 @@ func TestCodeTablesAreClosed(t *testing.T) {
 		"Gate":          {"hook_confirmation", "tool_approval"},
 		"Kind":          {"tool_call", "user_prompt", "injection", "retry_note"},
 		"Result":        {"answered", "timed_out", "unavailable", "withdrawn", "failed"},
-		"RunOutcome":    {"ok", "failed", "timed_out", "missing", "bad_verdict", "abandoned"},
+		"RunOutcome":    {"ok", "failed", "timed_out", "missing", "bad_verdict", "abandoned", "detached"},
 		"Outcome":       {"ok", "failed", "not_run", "unknown"},
 		"ReleaseReason": {"given_back", "lapsed", "taken_over"},
 		"Scope":         {"project", "global"},
 		"WhenNobody":    {"reject", "wait"},
 		"FrontendKind":  {"tui", "acp", "web", "cli"},
-		"HookEvent":     {"before_tool_call", "user_prompt_submit"},
+		"HookMode":      {"blocking", "async", "fire_and_forget"},
+		"HookEvent": {
+			"before_tool_call", "user_prompt_submit", "session_start", "session_restored", "session_end", "before_turn",
+			"after_turn", "user_interrupt", "after_tool_call", "tool_error", "approval_requested", "approval_resolved",
+			"sub_agent_start", "sub_agent_end", "pre_compact", "workflow_run_start", "workflow_run_end",
+		},
 		"Code": {
 			"checked", "declined", "timed_out", "unavailable", "blocked", "hook_failed", "hook_timed_out",
 			"hook_missing", "hook_bad_verdict", "hooks_config_invalid", "not_trusted", "recheck_limit",
@@ -141,4 +146,19 @@ func constants(t *testing.T) map[string][]string {
 		}
 	}
 	return found
+}
+
+func TestInputWordsReadBack(t *testing.T) {
+	for kind, word := range map[events.Kind]string{
+		events.KindUserPrompt: "prompt", events.KindInjection: "injection", events.KindRetryNote: "retry_note",
+	} {
+		if events.InputWord(kind) != word || events.KindOfInput(word) != kind {
+			t.Errorf("%s is called %q, and %q is %q", kind, events.InputWord(kind), word, events.KindOfInput(word))
+		}
+	}
+	for _, none := range []string{"", "tool_call", "user_prompt", "Prompt"} {
+		if word, kind := events.InputWord(events.KindToolCall), events.KindOfInput(none); word != "" || kind != "" {
+			t.Errorf("%q is %q, a tool call is called %q", none, kind, word)
+		}
+	}
 }

@@ -88,7 +88,8 @@ type BuildChanged struct{}
 
 // OperationProposed begins an operation. The arguments stand beside it as the
 // body [ArgsBody](0). Secret is the SHA-256 of the asker's secret.
-// AgentDeadline is when the agent stops listening, 0 if it never does.
+// AgentDeadline is when the agent stops listening, 0 if it never does. Leased
+// says that its asker keeps it by asking again, and not by a connection.
 type OperationProposed struct {
 	Kind          Kind    `json:"kind"`
 	Agent         Agent   `json:"agent"`
@@ -100,21 +101,34 @@ type OperationProposed struct {
 	Config        Digest  `json:"config"`
 	Secret        Digest  `json:"secret"`
 	AgentDeadline Micros  `json:"agent_deadline,omitempty"`
+	Leased        bool    `json:"leased,omitempty"`
 }
 
 // HookStarted says that a hook is running on a version. Attempt counts the
-// rechecks before it, 0–3.
+// rechecks before it, 0–3. Event is the observed event that it runs for, "" at
+// the gate that its operation stands before. Mode is [ModeAsync] or
+// [ModeFireAndForget], "" for a run that is waited for. Start counts the starts
+// of a durable delivery from 1, and is 0 for every other run.
 type HookStarted struct {
-	Run       ID   `json:"run"`
-	Hook      Hook `json:"hook"`
-	Version   int  `json:"version"`
-	Attempt   int  `json:"attempt"`
-	Available bool `json:"confirmation_available"`
+	Run       ID        `json:"run"`
+	Hook      Hook      `json:"hook"`
+	Version   int       `json:"version"`
+	Attempt   int       `json:"attempt"`
+	Available bool      `json:"confirmation_available"`
+	Event     HookEvent `json:"event,omitempty"`
+	Mode      HookMode  `json:"mode,omitempty"`
+	Start     int       `json:"start,omitempty"`
 }
+
+// AtGate reports whether the operation that the run is about waits for it. Every
+// other run only watches.
+func (e HookStarted) AtGate() bool { return e.Event == "" && e.Mode == "" }
 
 // HookRan says how a hook's run ended and what it did. Code is set when the run
 // refused the operation. A block's or failure's reason is the body
-// [ReasonBody](Run). Micros is the duration of the process.
+// [ReasonBody](Run). Micros is the duration of the process, Waited how long it
+// stood in line for a place among the session's parallel hooks before that.
+// Event and Mode are those of its [HookStarted].
 type HookRan struct {
 	Run        ID         `json:"run"`
 	Hook       Hook       `json:"hook"`
@@ -126,7 +140,13 @@ type HookRan struct {
 	Script     Digest     `json:"script,omitempty"`
 	Exit       int        `json:"exit"`
 	Micros     int64      `json:"micros"`
+	Waited     int64      `json:"waited,omitempty"`
+	Event      HookEvent  `json:"event,omitempty"`
+	Mode       HookMode   `json:"mode,omitempty"`
 }
+
+// AtGate is [HookStarted.AtGate].
+func (e HookRan) AtGate() bool { return e.Event == "" && e.Mode == "" }
 
 // ArgumentsChanged makes a new version, whose body is [ArgsBody](To.N). Names
 // lists the changed top-level arguments, in order.

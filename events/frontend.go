@@ -77,8 +77,10 @@ type HelloReply struct {
 }
 
 // SessionHead is one session in a list. Native is cut where it is longer than
-// 256 bytes, with … at its end. Feed is the number of its newest feed
-// message, 0 if there was none in this epoch.
+// 256 bytes, with … at its end. Feed is the number of its newest feed message in
+// this epoch, or, before there is one, the number behind which they begin: 0, and
+// more for a session that was closed and is open again. Closed says that it has
+// ended and leaves the list.
 type SessionHead struct {
 	Project     Token  `json:"project"`
 	Session     Token  `json:"session"`
@@ -88,6 +90,7 @@ type SessionHead struct {
 	Parent      Token  `json:"parent,omitempty"`
 	Open        int    `json:"open"`
 	Feed        uint64 `json:"feed"`
+	Closed      bool   `json:"closed,omitempty"`
 }
 
 // Renew keeps the lease. Input is true when a person typed or clicked within

@@ -65,6 +65,27 @@ func wireValues() map[string][]any {
 			events.SessionHead{},
 		},
 		"agent": {events.HookCall{}, events.HookLine{}, events.HookReceipt{}},
+		"operations": {
+			events.Cores{},
+			events.CoresReply{},
+			events.SessionOpen{},
+			events.SessionOpenReply{},
+			events.Propose{},
+			events.Await{},
+			events.OperationReply{},
+			events.OperationVerdict{},
+			events.Commit{},
+			events.Receipt{},
+			events.Withdraw{},
+			events.Finish{},
+			events.FinishReply{},
+			events.ToolResult{},
+			events.SessionSignal{},
+			events.MessageWithdrawn{},
+			events.Observe{},
+			events.Check{},
+			events.CheckReply{},
+		},
 		"parts": {events.Body{}, events.Version{}, events.Tool{}, events.Hook{}},
 	}
 }
@@ -133,7 +154,7 @@ func TestMessageGolden(t *testing.T) {
 // TestEveryWireTypeHasAGolden reads the package's source, so that a new type
 // cannot be forgotten.
 func TestEveryWireTypeHasAGolden(t *testing.T) {
-	seen := map[string]bool{"Message": true, "LogSubject": true, "DoorSubject": true} // not on the wire as such
+	seen := map[string]bool{"Message": true, "LogSubject": true, "DoorSubject": true, "AgentDoorSubject": true} // not on the wire as such
 	types := map[events.Type]bool{}
 	for _, values := range wireValues() {
 		for _, v := range values {

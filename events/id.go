@@ -82,6 +82,14 @@ func DigestOf(b []byte) Digest {
 	return Digest(hex.EncodeToString(s[:]))
 }
 
+// ParseDigest checks that s is a digest.
+func ParseDigest(s string) (Digest, error) {
+	if len(s) != hex.EncodedLen(sha256.Size) || strings.Trim(s, "0123456789abcdef") != "" {
+		return "", fmt.Errorf("%q is not a digest (64 characters, hexadecimal in lower case)", clip(s))
+	}
+	return Digest(s), nil
+}
+
 func clip(s string) string {
 	if len(s) > 64 {
 		return s[:64] + "…"

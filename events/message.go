@@ -56,6 +56,10 @@ func TextBody(question ID) string { return "text/" + string(question) }
 // StderrBody is the key of the last lines that a hook's run wrote to stderr.
 func StderrBody(run ID) string { return "stderr/" + string(run) }
 
+// ReminderBody is the key of what a prompt hook's run wants the model to read
+// beside the prompt.
+func ReminderBody(run ID) string { return "reminder/" + string(run) }
+
 // Commitment is what the envelope holds of a body.
 func (b Body) Commitment() Digest {
 	h := sha256.New()

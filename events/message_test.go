@@ -187,6 +187,15 @@ func TestReplyHasTheEncodingOfItsCommand(t *testing.T) {
 	}
 }
 
+// What an agent may run stands in a reply byte for byte as it was checked.
+func TestB64ReplyKeepsTheBytesOfJSON(t *testing.T) {
+	args := `{"command":"a < b && c > d  ","n":1.0}`
+	b, err := events.EncodeReply(events.OperationReply{Verdict: &events.OperationVerdict{Args: []byte(args)}}, true)
+	if err != nil || !strings.Contains(string(b), `"args":`+args) {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
 func TestRefusedSaysWhatHappened(t *testing.T) {
 	r := &events.Refused{Code: events.RejectWithdrawn, EndReason: events.EndDeadline, Who: "core", Hint: "ask again"}
 	if got, want := r.Error(), "withdrawn (deadline) by core: ask again"; got != want {

@@ -55,6 +55,17 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("%s: ParseToken = %q", name, got)
 		}
 	}
+	digest := string(events.DigestOf(nil))
+	if got, err := events.ParseDigest(digest); err != nil || string(got) != digest {
+		t.Errorf("ParseDigest(%q) = %q, %v", digest, got, err)
+	}
+	for name, s := range map[string]string{
+		"nothing": "", "upper case": strings.ToUpper(digest), "too short": digest[1:], "too long": digest + "a", "no digit": digest[:63] + "g",
+	} {
+		if got, err := events.ParseDigest(s); err == nil {
+			t.Errorf("%s: ParseDigest = %q", name, got)
+		}
+	}
 }
 
 func TestTokensKeepDomainsAndPartsApart(t *testing.T) {
@@ -136,6 +147,18 @@ func TestSubjectRoundTrip(t *testing.T) {
 			t.Errorf("ParseDoorSubject(%q) = %+v, %v", subject, got, err)
 		}
 	}
+	for subject, want := range map[string]events.AgentDoorSubject{
+		events.AgentSubject(p, s, id, events.VerbCommit):               {Project: p, Session: s, Agent: id, Verb: events.VerbCommit},
+		events.AgentLobbySubject(events.DoorAll, id, events.VerbCores): {Core: events.DoorAll, Agent: id, Verb: events.VerbCores},
+		events.AgentLobbySubject(string(p), id, "session_open"):        {Core: string(p), Agent: id, Verb: events.VerbSessionOpen},
+	} {
+		if got, err := events.ParseAgentSubject(subject); err != nil || got != want {
+			t.Errorf("ParseAgentSubject(%q) = %+v, %v", subject, got, err)
+		}
+		if _, err := events.ParseDoorSubject(subject); err == nil {
+			t.Errorf("%q was read as a frontend's", subject)
+		}
+	}
 }
 
 // FuzzParseSubjects checks that a subject has one reading and one spelling:
@@ -147,6 +170,7 @@ func FuzzParseSubjects(f *testing.F) {
 		events.FrontendSubject(p, s, id, "claim"), events.LobbySubject("all", id, "hello"), events.LiveSubject(p, s),
 		events.AnnounceSubject, events.StreamSubjects, "", ".", "fermata.ev...op.", strings.Repeat("fermata.", 1000),
 		"fermata.v1.*.*.fe." + string(id) + ".>", "fermata.lobby.v1.all.fe." + string(id) + ".a b",
+		events.AgentSubject(p, s, id, "propose"), events.AgentLobbySubject("all", id, "cores"), "fermata.v1.*.*.op." + string(id) + ".>",
 	} {
 		f.Add(subject)
 	}
@@ -162,7 +186,17 @@ func FuzzParseSubjects(f *testing.F) {
 				t.Errorf("%q was read with the verb %q, which is no subject token", subject, d.Verb)
 			}
 		}
+		if d, err := events.ParseAgentSubject(subject); err == nil && agentSubject(d) != subject {
+			t.Errorf("%q was read as %+v, which is %q", subject, d, agentSubject(d))
+		}
 	})
+}
+
+func agentSubject(d events.AgentDoorSubject) string {
+	if d.Core != "" {
+		return events.AgentLobbySubject(d.Core, d.Agent, d.Verb)
+	}
+	return events.AgentSubject(d.Project, d.Session, d.Agent, d.Verb)
 }
 
 func logSubject(l events.LogSubject) string {

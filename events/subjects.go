@@ -95,6 +95,17 @@ func LobbySubject(scope string, frontend ID, verb string) string {
 	return "fermata.lobby.v1." + scope + ".fe." + string(frontend) + "." + verb
 }
 
+// AgentSubject is where an agent's connection sends a verb about a session.
+func AgentSubject(project, session Token, agent ID, verb string) string {
+	return "fermata.v1." + string(project) + "." + string(session) + ".op." + string(agent) + "." + verb
+}
+
+// AgentLobbySubject is where an agent's connection sends a verb of the lobby: to
+// one core by its token, or to [DoorAll].
+func AgentLobbySubject(core string, agent ID, verb string) string {
+	return "fermata.lobby.v1." + core + ".op." + string(agent) + "." + verb
+}
+
 // AnnounceSubject is where each core says every five seconds that it is there.
 const AnnounceSubject = "fermata.lobby.v1.announce"
 
@@ -110,18 +121,37 @@ type DoorSubject struct {
 	Verb     string
 }
 
+// AgentDoorSubject is a parsed command subject of an agent's connection.
+type AgentDoorSubject struct {
+	Project Token // "" in the lobby
+	Session Token // "" in the lobby
+	Core    string
+	Agent   ID
+	Verb    string
+}
+
 const verbLetters = "abcdefghijklmnopqrstuvwxyz_"
 
 // ParseDoorSubject takes apart a subject made by [FrontendSubject] or
 // [LobbySubject].
-func ParseDoorSubject(s string) (DoorSubject, error) {
-	bad := fmt.Errorf("%q is not a frontend's subject", clip(s))
+func ParseDoorSubject(s string) (DoorSubject, error) { return parseDoor(s, "fe", "a frontend's") }
+
+// ParseAgentSubject takes apart a subject made by [AgentSubject] or
+// [AgentLobbySubject].
+func ParseAgentSubject(s string) (AgentDoorSubject, error) {
+	d, err := parseDoor(s, "op", "an agent's")
+	return AgentDoorSubject{Project: d.Project, Session: d.Session, Core: d.Scope, Agent: d.Frontend, Verb: d.Verb}, err
+}
+
+// parseDoor takes apart a command subject of one role.
+func parseDoor(s, role, whose string) (DoorSubject, error) {
+	bad := fmt.Errorf("%q is not %s subject", clip(s), whose)
 	f := strings.Split(s, ".")
 	if len(f) != 7 || f[0] != "fermata" {
 		return DoorSubject{}, bad
 	}
 	id, err := ParseID(f[5])
-	if err != nil || f[4] != "fe" || f[6] == "" || strings.Trim(f[6], verbLetters) != "" {
+	if err != nil || f[4] != role || f[6] == "" || strings.Trim(f[6], verbLetters) != "" {
 		return DoorSubject{}, bad
 	}
 	d := DoorSubject{Frontend: id, Verb: f[6]}

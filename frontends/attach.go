@@ -77,7 +77,8 @@ func (l *link) attach() error {
 	updates := l.c.inbox.attach(heads, since)
 	l.missed = 0
 	l.attached(epochs)
-	l.c.emit(updates)
+	l.emit(updates)
+	l.unfollow()
 	return nil
 }
 
@@ -104,7 +105,8 @@ func (l *link) renew() error {
 	if err := l.follow(all); err != nil {
 		return err
 	}
-	l.c.emit(l.c.inbox.renewed(replies, l.missed == 0, since))
+	l.emit(l.c.inbox.renewed(replies, l.missed == 0, since))
+	l.unfollow()
 	signal(l.sync)
 	return nil
 }
@@ -136,6 +138,7 @@ func (l *link) keepListed() {
 			return
 		case <-l.sync:
 		}
+		l.lookUp(l.takeUnsure())
 		for _, at := range l.c.inbox.behind() {
 			if err := l.list(at); err != nil && l.ctx.Err() == nil {
 				l.c.o.Log.Info("listing again", "session", at.session, "reason", err)
@@ -163,7 +166,7 @@ func (l *link) list(at place) error {
 	for page := 0; ; page++ {
 		r, err := ask[events.SyncReply](l.ctx, l, at, events.VerbSync, events.Sync{Cursor: cursor})
 		if isRefusal(err, events.RejectUnknownSession) {
-			l.c.emit(inbox.closed(at))
+			l.emit(inbox.closed(at))
 			return nil
 		}
 		if err != nil {
@@ -185,9 +188,7 @@ func (l *link) list(at place) error {
 			break
 		}
 	}
-	vanished, updates := inbox.endSync(at, first, listed)
-	l.c.emit(append(updates, Update{Kind: KindResynced}))
-	l.lookUp(vanished)
+	l.emit(append(inbox.endSync(at, first, listed), Update{Kind: KindResynced}))
 	return nil
 }
 

@@ -157,6 +157,9 @@ func (b *Inbox) apply(at place, feed mark, live events.Live) []Update {
 		out = append(out, Update{Kind: KindSession, Session: at.session})
 	}
 	s.note(feed)
+	if h := live.Session; h != nil && h.Closed {
+		return append(out, b.remove(at.session)...) // the last message of its feed
+	}
 	// An old message is true of what the list named; a question that the list
 	// did not name had ended.
 	ended := func(id events.ID) bool { return s.old(feed) && b.entries[id] == nil }

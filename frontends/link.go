@@ -33,7 +33,8 @@ type link struct {
 
 	mu       sync.Mutex
 	epochs   map[events.ID]bool // of the cores that know this frontend
-	followed map[events.Token]bool
+	followed map[events.Token]*nats.Subscription
+	unsure   []events.ID          // questions that are over, and it is not known how
 	inFlight map[string][]*flight // by subject
 }
 
@@ -49,7 +50,7 @@ func (c *Client) connected(parent context.Context) error {
 	l := &link{
 		c: c, ctx: ctx, cancel: cancel,
 		keep: make(chan struct{}, 1), sync: make(chan struct{}, 1), tell: make(chan struct{}, 1),
-		epochs: map[events.ID]bool{}, followed: map[events.Token]bool{}, inFlight: map[string][]*flight{},
+		epochs: map[events.ID]bool{}, followed: map[events.Token]*nats.Subscription{}, inFlight: map[string][]*flight{},
 	}
 	closed := make(chan struct{})
 	if err := l.dial(closed); err != nil {
@@ -202,21 +203,65 @@ func (l *link) follow(heads []events.SessionHead) error {
 	if l.c.o.Scope == events.DoorAll {
 		return nil
 	}
-	l.mu.Lock()
-	fresh := slices.DeleteFunc(slices.Clone(heads), func(h events.SessionHead) bool { return l.followed[h.Session] })
-	for _, h := range fresh {
-		l.followed[h.Session] = true
-	}
-	l.mu.Unlock()
-	for _, h := range fresh {
-		if _, err := l.nc.Subscribe(events.LiveSubject(h.Project, h.Session), l.onLive); err != nil {
+	fresh := 0
+	for _, h := range heads {
+		l.mu.Lock()
+		known := l.followed[h.Session] != nil
+		l.mu.Unlock()
+		if known {
+			continue
+		}
+		sub, err := l.nc.Subscribe(events.LiveSubject(h.Project, h.Session), l.onLive)
+		if err != nil {
 			return err
 		}
+		l.mu.Lock()
+		l.followed[h.Session] = sub
+		l.mu.Unlock()
+		fresh++
 	}
-	if len(fresh) == 0 {
+	if fresh == 0 {
 		return nil
 	}
 	return l.flush()
+}
+
+// unfollow ends the subscriptions to sessions that have left the scope.
+func (l *link) unfollow() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for token, sub := range l.followed {
+		if !l.c.inbox.holds(token) {
+			_ = sub.Unsubscribe() // fails only on a lost connection
+			delete(l.followed, token)
+		}
+	}
+}
+
+// emit tells of updates. How a question ended that only is no longer there is
+// looked up by keepListed.
+func (l *link) emit(updates []Update) {
+	l.mu.Lock()
+	for _, u := range updates {
+		if _, known := l.c.inbox.Ended(u.Question); u.Kind == KindEnded && !known {
+			l.unsure = append(l.unsure, u.Question)
+		}
+	}
+	wanted := len(l.unsure) > 0
+	l.mu.Unlock()
+	l.c.emit(updates)
+	if wanted {
+		signal(l.sync)
+	}
+}
+
+// takeUnsure gives the questions to look up, each once.
+func (l *link) takeUnsure() []events.ID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := l.unsure
+	l.unsure = nil
+	return list
 }
 
 // onLive folds one message of a feed. It never waits for anybody.
@@ -233,10 +278,12 @@ func (l *link) onLive(m *nats.Msg) {
 		signal(l.sync)
 		return
 	}
-	updates := l.c.inbox.apply(at, feed, live)
-	l.c.emit(updates)
+	l.emit(l.c.inbox.apply(at, feed, live))
 	if live.Asked != nil {
 		signal(l.tell)
+	}
+	if live.Session != nil && live.Session.Closed {
+		return // nothing of it is left to ask for
 	}
 	whole, known := l.c.inbox.state(at)
 	if !whole {

@@ -81,6 +81,9 @@ func (b *Inbox) beginSync(at place) {
 func (b *Inbox) list(at place, first mark, questions []events.Question) (out []Update) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.sessions[at.session] == nil {
+		return nil // it closed while the list was on its way
+	}
 	for _, q := range questions {
 		out = append(out, b.ask(at, first, q)...)
 	}
@@ -89,20 +92,20 @@ func (b *Inbox) list(at place, first mark, questions []events.Question) (out []U
 
 // endSync folds the end of a list: a question that is not listed, and that the
 // feed did not bring after the list's first page, is over although nobody said
-// how; vanished names those. The session stays behind when the feed has a gap
-// between the list and now, or belongs to another epoch.
-func (b *Inbox) endSync(at place, first mark, listed map[events.ID]bool) (vanished []events.ID, out []Update) {
+// how. The session stays behind when the feed has a gap between the list and now,
+// or belongs to another epoch.
+func (b *Inbox) endSync(at place, first mark, listed map[events.ID]bool) (out []Update) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.sessions[at.session]
 	if s == nil {
-		return nil, nil
+		return nil
 	}
 	if s.epoch == "" {
 		s.epoch, s.lo, s.hi = first.epoch, first.n+1, first.n
 	}
 	if s.epoch != first.epoch {
-		return nil, nil
+		return nil
 	}
 	s.listed = first
 	if s.lo <= first.n+1 {
@@ -113,12 +116,11 @@ func (b *Inbox) endSync(at place, first mark, listed map[events.ID]bool) (vanish
 			continue
 		}
 		if e.visible() {
-			vanished = append(vanished, id)
 			out = append(out, Update{Kind: KindEnded, Question: id, Session: at.session})
 		}
 		b.drop(id)
 	}
-	return vanished, out
+	return out
 }
 
 // behind lists the sessions whose open questions must be listed again.

@@ -3,36 +3,49 @@ package tracing
 import (
 	"bytes"
 	"container/list"
-	"maps"
-	"slices"
-	"strings"
 
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fermata-hitl/fermata/events"
 )
 
-// fold holds the open operations, and of each what its spans will need. An
-// operation leaves with its end: its span, and those of all that ended with it.
+// fold holds the open operations and what their spans will need, and the runs
+// that stand for themselves (runs.go). An operation's span is made at its end;
+// it stays until the runs that outlive it have ended too.
 type fold struct {
 	o     Options
-	open  map[events.ID]*list.Element
-	order *list.List // of *operation, in the order in which they began
-	head  []byte     // of every line
-	line  []byte     // where the next line is made
+	open  map[events.ID]*list.Element // operations
+	late  map[events.ID]*list.Element // runs that belong to no open operation
+	order *list.List                  // of opening, in the order in which they began
+	head  []byte                      // of every line
+	line  []byte                      // where the next line is made
+}
+
+// opening is what a projection must begin with to have it whole.
+type opening interface {
+	firstSeq() uint64 // of its first message
+}
+
+// scope says where spans belong and what they are about.
+type scope struct {
+	origin Origin
+	trace  trace.TraceID
+	above  trace.SpanID // their parent, zero for none
+	flags  uint32
+	kind   events.Kind // "" when the operation's beginning is not at hand
+	tool   events.Tool
 }
 
 // operation is the fold of one operation's messages.
 type operation struct {
+	scope
 	first     uint64 // sequence of its first message
+	ended     uint64 // sequence of the message that ended it, 0 while it is open
 	began     events.Micros
-	origin    Origin
-	trace     trace.TraceID // of all its spans
-	root      trace.SpanID  // its own span
-	asker     string        // principal of the proposal
+	asker     string // principal of the proposal
 	proposed  events.OperationProposed
 	config    events.Digest
-	runs      map[events.ID]run
+	runs      map[events.ID]*run
 	questions map[events.ID]*question // the open ones
 	lastRan   events.HookRan
 	hooked    bool // a hook ran to its end
@@ -48,12 +61,6 @@ type spoken struct {
 	commitment string
 }
 
-// run is a hook's process that has not ended.
-type run struct {
-	events.HookStarted
-	at events.Micros
-}
-
 // moment is the message that is being folded, as far as its spans show it.
 type moment struct {
 	at   events.Micros
@@ -62,17 +69,21 @@ type moment struct {
 }
 
 func newFold(o Options) *fold {
-	return &fold{o: o, open: map[events.ID]*list.Element{}, order: list.New(), head: lineHead(o)}
+	return &fold{
+		o: o, open: map[events.ID]*list.Element{}, late: map[events.ID]*list.Element{}, order: list.New(), head: lineHead(o),
+	}
 }
 
-// low is the first message of the oldest open operation, the one behind seq
-// when none is open.
+// low is the first message of the oldest thing that is open, the one behind seq
+// when nothing is.
 func (f *fold) low(seq uint64) uint64 {
 	if oldest := f.order.Front(); oldest != nil {
-		return oldest.Value.(*operation).first
+		return oldest.Value.(opening).firstSeq()
 	}
 	return seq + 1
 }
+
+func (op *operation) firstSeq() uint64 { return op.first }
 
 // record folds one message and returns the line of the spans that it ended, nil
 // when it ended none.
@@ -84,21 +95,9 @@ func (f *fold) record(r Record) ([]byte, error) {
 	now := moment{at: m.At, seq: r.Seq, leaf: Leaf(r.Seq, r.Subject, m.Hash)}
 	var spans []*span
 	for _, e := range m.Events {
-		if p, ok := e.(events.OperationProposed); ok {
-			f.begin(m, p)
-			continue
-		}
-		el, ok := f.open[m.Operation]
-		if !ok {
-			continue // a record that trails an ended operation
-		}
-		ended, over := f.event(el.Value.(*operation), e, now)
-		spans = append(spans, ended...)
-		if over {
-			f.order.Remove(el)
-			delete(f.open, m.Operation)
-		}
+		spans = append(spans, f.take(m, e, now)...)
 	}
+	f.leave(m.Operation)
 	if len(spans) == 0 {
 		return nil, nil
 	}
@@ -106,34 +105,69 @@ func (f *fold) record(r Record) ([]byte, error) {
 	return bytes.Clone(f.line), nil
 }
 
+// take folds one event of a message and returns the spans that it ended.
+func (f *fold) take(m *events.Message, e events.Event, now moment) []*span {
+	op := f.operation(m.Operation)
+	switch e := e.(type) {
+	case events.OperationProposed:
+		f.begin(m, e)
+		return nil
+	case events.HookStarted:
+		return f.startRun(op, m, e, now)
+	case events.HookRan:
+		return f.endRun(op, e, now)
+	}
+	if op == nil || op.ended != 0 {
+		return nil // a record that trails an ended operation, or is about none
+	}
+	return f.event(op, e, now)
+}
+
+// operation is the one with an id, nil when it is not in the fold.
+func (f *fold) operation(id events.ID) *operation {
+	if el, ok := f.open[id]; ok {
+		return el.Value.(*operation)
+	}
+	return nil
+}
+
+// leave lets an operation go that has ended and whose runs have.
+func (f *fold) leave(id events.ID) {
+	el, ok := f.open[id]
+	if !ok {
+		return
+	}
+	if op := el.Value.(*operation); op.ended != 0 && len(op.runs) == 0 {
+		f.order.Remove(el)
+		delete(f.open, id)
+	}
+}
+
 func (f *fold) begin(m *events.Message, p events.OperationProposed) {
 	if _, ok := f.open[m.Operation]; ok {
 		return // proposed once only; S1 of the verifier reports a second one
 	}
 	op := &operation{
-		first: m.Seq, began: m.At, asker: m.Principal, proposed: p, config: p.Config,
-		origin: Origin{
-			StoreID: f.o.StoreID, Session: m.Session, Operation: m.Operation,
-			Turn: m.Turn, Traceparent: m.Traceparent,
-		},
-		runs: map[events.ID]run{}, questions: map[events.ID]*question{},
+		scope: f.scopeOf(m), first: m.Seq, began: m.At, asker: m.Principal, proposed: p, config: p.Config,
+		runs: map[events.ID]*run{}, questions: map[events.ID]*question{},
 	}
-	op.trace, op.root = op.origin.Trace(), op.origin.Span(KindOperation, m.Operation)
+	op.kind, op.tool = p.Kind, p.Tool
 	f.open[m.Operation] = f.order.PushBack(op)
 }
 
-// event folds one event of an open operation. over says that the operation
-// has ended.
-func (f *fold) event(op *operation, e events.Event, now moment) (ended []*span, over bool) {
+// scopeOf is where spans of a message belong, by the message alone.
+func (f *fold) scopeOf(m *events.Message) scope {
+	o := originOf(f.o.StoreID, m)
+	s := scope{origin: o, trace: o.Trace(), above: o.above(), flags: flagsLocal}
+	if o.Operation == "" && s.above.IsValid() {
+		s.flags = flagsRemote
+	}
+	return s
+}
+
+// event folds one event of an open operation that is not about a run.
+func (f *fold) event(op *operation, e events.Event, now moment) (ended []*span) {
 	switch e := e.(type) {
-	case events.HookStarted:
-		op.runs[e.Run] = run{HookStarted: e, at: now.at}
-	case events.HookRan:
-		if r, ok := op.runs[e.Run]; ok {
-			delete(op.runs, e.Run)
-			op.lastRan, op.hooked = e, true
-			ended = append(ended, f.hookSpan(op, r, e, now))
-		}
 	case events.ArgumentsChanged:
 		op.notes.add(now.at, "fermata.operation.arguments_changed", attrs{
 			text("fermata.cause", string(e.Cause)),
@@ -154,20 +188,19 @@ func (f *fold) event(op *operation, e events.Event, now moment) (ended []*span, 
 		ended = f.endWait(op, e.ID, e.Result, e.Reason, nil, now)
 	case events.OperationCommitted:
 		ended = append(f.abandon(op, now), f.commitSpan(op, e, now), f.operationSpan(op, e, now))
-		over = true
 	case events.OperationRefused:
 		op.noteBound(e.Code, now)
 		ended = append(f.abandon(op, now), f.operationSpan(op, e, now))
-		over = true
 	case events.OperationAborted:
 		ended = append(f.abandon(op, now), f.operationSpan(op, e, now))
-		over = true
-	case events.OperationProposed, events.OperationChecked, events.OperationDelivered, events.OperationFinished,
-		events.Genesis, events.SessionOpened, events.SessionClosed, events.TurnStarted, events.TurnEnded,
-		events.Interrupted, events.BuildChanged:
+	case events.OperationProposed, events.HookStarted, events.HookRan:
+		// these have been taken
+	case events.OperationChecked, events.OperationDelivered, events.OperationFinished, events.Genesis,
+		events.SessionOpened, events.SessionClosed, events.TurnStarted, events.TurnEnded, events.Interrupted,
+		events.BuildChanged:
 		// these end no span and tell none of them anything
 	}
-	return ended, over
+	return ended
 }
 
 // commitment is what the spans say instead of a version's digest.
@@ -176,20 +209,6 @@ func (op *operation) commitment(k Key, d events.Digest) string {
 		op.spoken = spoken{d, k.Version(d)}
 	}
 	return op.spoken.commitment
-}
-
-// abandon closes the runs that an operation leaves behind when it ends: their
-// processes are being stopped, and nothing that they still say has an effect.
-func (f *fold) abandon(op *operation, now moment) []*span {
-	var spans []*span
-	for _, r := range slices.SortedFunc(maps.Values(op.runs), func(a, b run) int {
-		return strings.Compare(string(a.Run), string(b.Run))
-	}) {
-		spans = append(spans, f.hookSpan(op, r, events.HookRan{
-			Run: r.Run, Hook: r.Hook, Effect: events.EffectError, Outcome: events.RunAbandoned,
-		}, now))
-	}
-	return spans
 }
 
 // noteBound marks an operation whose arguments would not come to rest.

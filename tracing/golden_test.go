@@ -70,6 +70,23 @@ func recheckedCall(w *writer) events.ID {
 	return op
 }
 
+// watchedCall is a call whose hooks stood in line, that others watched, and
+// after which a hook ran; then one of the session's own.
+func watchedCall(w *writer) {
+	op := w.id()
+	inTurn := func(m *events.Message) { m.Turn = "12" }
+	gate, async := started(w.id(), "", ""), started(w.id(), "", events.ModeAsync)
+	after, turn := started(w.id(), events.AfterToolCall, ""), started(w.id(), events.AfterTurn, events.ModeFireAndForget)
+	w.put(op, 0, inTurn, proposal(), gate)
+	w.put(op, 50*time.Millisecond, inTurn, ran(gate, events.RunOK, 20*time.Millisecond, 30*time.Millisecond),
+		events.OperationCommitted{Version: version(0)}, async)
+	w.put(op, time.Second, inTurn, ran(async, events.RunTimedOut, time.Second, 0))
+	w.put(op, time.Second, inTurn, after)
+	w.put(op, time.Second, inTurn, ran(after, events.RunOK, time.Second, 0))
+	w.put("", time.Second, inTurn, turn)
+	w.put("", time.Second, inTurn, ran(turn, events.RunDetached, 0, 0))
+}
+
 // endedQuestion is an operation whose first question ends as given.
 func endedQuestion(w *writer, gate events.Gate, end func(events.ID) []events.Event) (op, question events.ID) {
 	op, question = w.id(), w.id()
@@ -95,6 +112,7 @@ func TestGolden(t *testing.T) {
 			events.OperationRefused{Code: events.CodeTimedOut, Question: q},
 		}
 	})
+	watchedCall(w)
 	got := lines(t, w.records)
 	const path = "testdata/golden.jsonl"
 	if *update {

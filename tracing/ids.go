@@ -20,6 +20,7 @@ type SpanKind string
 const (
 	KindOperation SpanKind = "fermata.operation" // the operation
 	KindHookRun   SpanKind = "hook.run"          // the hook's run
+	KindSlot      SpanKind = "wait.hook_slot"    // the hook's run, which stood in line
 	KindWait      SpanKind = "wait"              // the question
 	KindCommit    SpanKind = "commit"            // the operation, which commits once
 )
@@ -53,24 +54,35 @@ func derive(id []byte, input string) {
 	}
 }
 
-// Origin says where the spans of one operation belong.
+// Origin says where the spans of one operation belong, or those of a session
+// that are about no operation.
 type Origin struct {
 	StoreID     string
 	Session     events.Token
-	Operation   events.ID
-	Turn        string // "" when the agent does not tell
-	Traceparent string // the agent's own, "" or invalid when it has none
+	Operation   events.ID // "" for a session's own
+	Turn        string    // "" when the agent does not tell
+	Traceparent string    // the agent's own, "" or invalid when it has none
+}
+
+// originOf is what a message says of itself.
+func originOf(store string, m *events.Message) Origin {
+	return Origin{
+		StoreID: store, Session: m.Session, Operation: m.Operation, Turn: m.Turn, Traceparent: m.Traceparent,
+	}
 }
 
 // Trace is the agent's trace when it gave one, else one trace per turn, else
-// one per operation. Turns are named by agents, so a turn counts within its
-// session.
+// one per operation or session. Turns are named by agents, so a turn counts
+// within its session.
 func (o Origin) Trace() trace.TraceID {
 	if sc, ok := ParseTraceparent(o.Traceparent); ok {
 		return sc.TraceID()
 	}
 	if o.Turn != "" {
 		return TraceID(o.StoreID, string(o.Session)+"/"+o.Turn)
+	}
+	if o.Operation == "" {
+		return TraceID(o.StoreID, string(o.Session))
 	}
 	return TraceID(o.StoreID, string(o.Operation))
 }
@@ -79,6 +91,15 @@ func (o Origin) Trace() trace.TraceID {
 func (o Origin) Parent() trace.SpanID {
 	sc, _ := ParseTraceparent(o.Traceparent)
 	return sc.SpanID()
+}
+
+// above is the span that runs and waits stand under: the operation's own, for
+// those of a session the agent's, zero for none.
+func (o Origin) above() trace.SpanID {
+	if o.Operation == "" {
+		return o.Parent()
+	}
+	return o.Span(KindOperation, o.Operation)
 }
 
 // Span is the id of one of the operation's spans.

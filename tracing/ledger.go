@@ -1,6 +1,8 @@
 package tracing
 
 import (
+	"fmt"
+
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fermata-hitl/fermata/events"
@@ -11,13 +13,14 @@ type ledger struct {
 	o         VerifyOptions
 	ops       map[events.ID]*opFacts
 	questions map[events.ID]*questionFacts
+	runs      map[events.ID]runFacts // started, not ended
 	want      map[trace.SpanID]want
 	findings  []Finding
 }
 
 // want is the span that something in the log must have. Result is set for
-// questions only, outcome for operations, version for questions and commits;
-// yes counts the answers that authorise a commit.
+// questions only, outcome for operations, ran and mode for runs, version for
+// questions and commits; yes counts the answers that authorise a commit.
 type want struct {
 	what    string
 	object  string
@@ -29,6 +32,8 @@ type want struct {
 	result  events.Result
 	reason  events.EndReason
 	outcome string
+	ran     events.RunOutcome
+	mode    events.HookMode
 	version events.Digest
 	yes     int
 }
@@ -36,9 +41,18 @@ type want struct {
 type opFacts struct {
 	origin  Origin
 	began   events.Micros
-	runs    map[events.ID]events.Micros // started, not ended
 	asked   []*questionFacts
 	outcome string // "" while it is open
+	ended   uint64 // sequence of the message with its end
+}
+
+// runFacts are of a run of the operation op, or of one that begins when there
+// is none: then origin is that of its own message.
+type runFacts struct {
+	events.HookStarted
+	origin Origin
+	op     *opFacts
+	at     events.Micros
 }
 
 type questionFacts struct {
@@ -50,7 +64,8 @@ type questionFacts struct {
 
 func newLedger(o VerifyOptions) *ledger {
 	return &ledger{
-		o: o, ops: map[events.ID]*opFacts{}, questions: map[events.ID]*questionFacts{}, want: map[trace.SpanID]want{},
+		o: o, ops: map[events.ID]*opFacts{}, questions: map[events.ID]*questionFacts{},
+		runs: map[events.ID]runFacts{}, want: map[trace.SpanID]want{},
 	}
 }
 
@@ -60,28 +75,29 @@ func (l *ledger) record(r Record) error {
 		return err
 	}
 	for _, e := range m.Events {
-		if p, ok := e.(events.OperationProposed); ok {
-			l.propose(m, p)
-			continue
-		}
-		if op, ok := l.ops[m.Operation]; ok {
-			l.event(op, e, m)
+		switch e := e.(type) {
+		case events.OperationProposed:
+			l.propose(m)
+		case events.HookStarted:
+			l.startHook(e, m)
+		case events.HookRan:
+			l.ranHook(e, m)
+		default:
+			if op, ok := l.ops[m.Operation]; ok {
+				l.event(op, e, m)
+			}
 		}
 	}
 	return nil
 }
 
-func (l *ledger) propose(m *events.Message, _ events.OperationProposed) {
+func (l *ledger) propose(m *events.Message) {
 	if _, ok := l.ops[m.Operation]; ok {
 		l.find("S1", string(m.Operation), "proposed twice")
 		return
 	}
 	l.ops[m.Operation] = &opFacts{
-		began: m.At, runs: map[events.ID]events.Micros{},
-		origin: Origin{
-			StoreID: l.o.StoreID, Session: m.Session, Operation: m.Operation,
-			Turn: m.Turn, Traceparent: m.Traceparent,
-		},
+		began: m.At, origin: originOf(l.o.StoreID, m),
 	}
 }
 
@@ -93,13 +109,9 @@ func (l *ledger) event(op *opFacts, e events.Event, m *events.Message) {
 		l.settle(op, e.ID, events.ResultAnswered, e.Answer.EndReason(), m)
 	case events.Withdrawn:
 		l.settle(op, e.ID, e.Result, e.Reason, m)
-	case events.HookStarted:
-		op.runs[e.Run] = m.At
-	case events.HookRan:
-		l.ranHook(op, e, m)
 	case events.OperationCommitted:
 		if op.outcome == "" {
-			l.expect(op, KindCommit, op.origin.Operation, want{
+			l.expect(op.origin, KindCommit, op.origin.Operation, want{
 				what: "commit", start: m.At, end: m.At, seq: m.Seq, version: e.Version.Digest, yes: op.yesTo(e.Version.Digest),
 			})
 		}
@@ -136,21 +148,58 @@ func (l *ledger) settle(op *opFacts, id events.ID, result events.Result, reason 
 	}
 	q.yes = reason == events.EndContinue
 	if op.outcome == "" {
-		l.expect(op, KindWait, id, want{
+		l.expect(op.origin, KindWait, id, want{
 			what: "question", start: q.asked, end: m.At, seq: m.Seq,
 			result: result, reason: reason, version: q.request.Version.Digest,
 		})
 	}
 }
 
-func (l *ledger) ranHook(op *opFacts, e events.HookRan, m *events.Message) {
-	started, ok := op.runs[e.Run]
-	if !ok {
+// startHook notes a run. One that is not waited for, or not at the gate, needs
+// no open operation.
+func (l *ledger) startHook(e events.HookStarted, m *events.Message) {
+	if r, ok := l.runs[e.Run]; ok {
+		l.endHook(r, abandonedRun, m)
+	}
+	r := runFacts{HookStarted: e, at: m.At, origin: originOf(l.o.StoreID, m)}
+	alone := !e.AtGate()
+	if op, ok := l.ops[m.Operation]; ok && (op.outcome == "" || alone && op.ended == m.Seq) {
+		r.op, r.origin = op, op.origin
+	} else if !alone {
 		return
 	}
-	delete(op.runs, e.Run)
-	start, end := runInterval(started, m.At, e.Micros)
-	l.expect(op, KindHookRun, e.Run, want{what: "hook run", start: start, end: end, seq: m.Seq})
+	l.runs[e.Run] = r
+}
+
+// abandonedRun is the end of a run that nobody has seen.
+var abandonedRun = events.HookRan{Outcome: events.RunAbandoned}
+
+func (l *ledger) ranHook(e events.HookRan, m *events.Message) {
+	if r, ok := l.runs[e.Run]; ok {
+		l.endHook(r, e, m)
+	}
+}
+
+// endHook wants the span of a run and, when it stood in line, that of its wait:
+// the one begins where the other ends, or later.
+func (l *ledger) endHook(r runFacts, e events.HookRan, m *events.Message) {
+	delete(l.runs, r.Run)
+	name := r.Run
+	if r.Start > 1 {
+		name += events.ID(fmt.Sprintf("/%d", r.Start))
+	}
+	w := want{what: "hook run", start: r.at, end: max(r.at, m.At), seq: m.Seq, ran: e.Outcome, mode: r.Mode}
+	if e.Waited > 0 {
+		w.start = min(w.end, r.at+events.Micros(e.Waited))
+		l.expect(r.origin, KindSlot, name, want{what: "wait for a place", start: r.at, end: w.start, seq: m.Seq, mode: r.Mode})
+	}
+	switch {
+	case e.Outcome == events.RunDetached:
+		w.start = w.end
+	case e.Micros > 0:
+		w.start = max(w.start, w.end-events.Micros(e.Micros))
+	}
+	l.expect(r.origin, KindHookRun, name, w)
 }
 
 // finish ends an operation, once; what comes later of it has no span.
@@ -158,12 +207,13 @@ func (l *ledger) finish(op *opFacts, outcome string, m *events.Message) {
 	if op.outcome != "" {
 		return
 	}
-	for run, started := range op.runs {
-		l.expect(op, KindHookRun, run, want{what: "hook run", start: started, end: m.At, seq: m.Seq})
+	for _, r := range l.runs {
+		if r.op == op && r.AtGate() {
+			l.endHook(r, abandonedRun, m)
+		}
 	}
-	clear(op.runs)
-	op.outcome = outcome
-	l.expect(op, KindOperation, op.origin.Operation, want{
+	op.outcome, op.ended = outcome, m.Seq
+	l.expect(op.origin, KindOperation, op.origin.Operation, want{
 		what: "operation", start: op.began, end: m.At, seq: m.Seq, outcome: outcome,
 	})
 	for _, q := range op.asked {
@@ -173,13 +223,16 @@ func (l *ledger) finish(op *opFacts, outcome string, m *events.Message) {
 	}
 }
 
-func (l *ledger) expect(op *opFacts, kind SpanKind, object events.ID, w want) {
-	w.object, w.trace = string(object), op.origin.Trace()
-	w.parent = op.origin.Span(KindOperation, op.origin.Operation)
+func (l *ledger) expect(o Origin, kind SpanKind, object events.ID, w want) {
+	w.object, w.trace, w.parent = string(object), o.Trace(), o.above()
 	if kind == KindOperation {
-		w.parent = op.origin.Parent()
+		w.parent = o.Parent()
 	}
-	l.want[op.origin.Span(kind, object)] = w
+	id := o.Span(kind, object)
+	if before, ok := l.want[id]; ok {
+		l.find("S1", w.object, "the "+before.what+" ended twice")
+	}
+	l.want[id] = w
 }
 
 // overdue finds the questions that are open although their deadline is over,

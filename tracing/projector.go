@@ -158,7 +158,7 @@ func (p *Projector) rest(ctx context.Context, hurry <-chan struct{}) {
 // Project is the pure part: the spans that each message ends, in the order of
 // the log. It stops at the first message that it cannot read, also at one that
 // only a newer core knows: it must not guess. Messages of operations whose
-// beginning is not in log are passed over.
+// beginning is not in log are passed over, but for runs that outlive operations.
 func (p *Projector) Project(log iter.Seq2[Record, error]) iter.Seq2[Ended, error] {
 	return func(yield func(Ended, error) bool) {
 		f := newFold(p.o)
@@ -186,13 +186,13 @@ func (p *Projector) Project(log iter.Seq2[Record, error]) iter.Seq2[Ended, error
 	}
 }
 
-// read takes a record apart, nil when it is not about an operation.
+// read takes a record apart, nil when it is about no session.
 func read(r Record, decode func([]byte) (events.Message, error)) (*events.Message, error) {
 	subject, err := events.ParseLogSubject(r.Subject)
 	if err != nil {
 		return nil, fmt.Errorf("message %d: %w", r.Seq, err)
 	}
-	if subject.Operation == "" {
+	if subject.Session == "" {
 		return nil, nil
 	}
 	m, err := decode(r.Data)

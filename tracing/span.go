@@ -41,18 +41,13 @@ type link struct {
 	kind string
 }
 
-// span begins one of an operation's spans, under the operation's own. An end
-// before its start, from a clock that was set back, is the start.
-func (f *fold) span(op *operation, kind SpanKind, object events.ID, name string, start, end events.Micros) *span {
-	s := &span{
-		trace: op.trace, id: op.origin.Span(kind, object),
-		name: clip(name), start: nanos(start), end: nanos(max(start, end)),
-		flags: flagsLocal, attrs: make(attrs, 0, attrsHint),
+// span begins one of the spans of a scope. An end before its start, from a
+// clock that was set back, is the start.
+func (sc scope) span(kind SpanKind, object events.ID, name string, start, end events.Micros) *span {
+	return &span{
+		trace: sc.trace, id: sc.origin.Span(kind, object), parent: sc.above, flags: sc.flags,
+		name: clip(name), start: nanos(start), end: nanos(max(start, end)), attrs: make(attrs, 0, attrsHint),
 	}
-	if kind != KindOperation {
-		s.parent = op.root
-	}
-	return s
 }
 
 // attrsHint is how many attributes the richest of usual spans has.
@@ -74,23 +69,33 @@ func (s *span) addProof(now moment) {
 }
 
 // addHook says which hook a span is about, nothing for a question that no hook
-// asked.
-func (s *span) addHook(op *operation, h events.Hook, script events.Digest) {
+// asked. Event is "" at a gate.
+func (s *span) addHook(sc scope, h events.Hook, event events.HookEvent, script events.Digest) {
 	if h.ID == "" {
 		return
 	}
-	event := events.UserPromptSubmit
-	if op.proposed.Kind == events.KindToolCall {
-		event = events.BeforeToolCall
+	s.add(text("fermata.hook.name", h.ID), text("fermata.hook.source", string(h.Scope)))
+	if event == "" {
+		event = sc.gate()
 	}
-	s.add(
-		text("fermata.hook.name", h.ID),
-		text("fermata.hook.source", string(h.Scope)),
-		text("fermata.hook.event", string(event)),
-	)
+	if event != "" {
+		s.add(text("fermata.hook.event", string(event)))
+	}
 	if script != "" {
 		s.add(text("fermata.hook.digest", sha256Text(script)))
 	}
+}
+
+// gate is the event of hooks that an operation stands before, "" when it is not
+// known.
+func (sc scope) gate() events.HookEvent {
+	switch sc.kind {
+	case "":
+		return ""
+	case events.KindToolCall:
+		return events.BeforeToolCall
+	}
+	return events.UserPromptSubmit
 }
 
 func (s *span) fail(errorType string) {
@@ -99,57 +104,30 @@ func (s *span) fail(errorType string) {
 }
 
 // finish adds what every span says, and puts its attributes in order.
-func (f *fold) finish(op *operation, s *span) *span {
+func (sc scope) finish(s *span) *span {
 	s.add(
 		text("fermata.schema", Schema),
-		text("fermata.store.id", f.o.StoreID),
-		text("session.id", string(op.origin.Session)),
-		text("fermata.operation.id", string(op.origin.Operation)),
-		text("fermata.operation.kind", string(op.proposed.Kind)),
+		text("fermata.store.id", sc.origin.StoreID),
+		text("session.id", string(sc.origin.Session)),
 	)
-	if op.proposed.Kind == events.KindToolCall {
-		s.add(text("gen_ai.tool.name", op.proposed.Tool.Name))
-		if op.proposed.Tool.CallID != "" {
-			s.add(text("gen_ai.tool.call.id", op.proposed.Tool.CallID))
-		}
+	if sc.origin.Operation != "" {
+		s.add(text("fermata.operation.id", string(sc.origin.Operation)))
+	}
+	if sc.kind != "" {
+		s.add(text("fermata.operation.kind", string(sc.kind)))
+	}
+	if sc.tool.Name != "" {
+		s.add(text("gen_ai.tool.name", sc.tool.Name))
+	}
+	if sc.tool.CallID != "" {
+		s.add(text("gen_ai.tool.call.id", sc.tool.CallID))
 	}
 	s.attrs.sort()
 	return s
 }
 
-func (f *fold) hookSpan(op *operation, r run, e events.HookRan, now moment) *span {
-	start, end := runInterval(r.at, now.at, e.Micros)
-	s := f.span(op, KindHookRun, e.Run, "hook.run "+e.Hook.ID, start, end)
-	s.addHook(op, e.Hook, e.Script)
-	s.add(text("fermata.hook.effect", string(e.Effect)), text("fermata.hook.outcome", string(e.Outcome)))
-	if e.FailedOpen {
-		s.add(truth("fermata.hook.failed_open", true))
-	}
-	if r.Attempt > 0 {
-		s.add(number("fermata.recheck.attempt", int64(r.Attempt)))
-	}
-	s.addProof(now)
-	switch e.Outcome {
-	case events.RunOK, events.RunAbandoned:
-	default:
-		s.fail(string(e.Outcome))
-	}
-	return f.finish(op, s)
-}
-
-// runInterval is when a hook's process lived: it ended when the log says, and
-// its own clock says for how long, never longer than the log allows. So a run
-// ends where the wait that it asked for begins.
-func runInterval(started, ran events.Micros, micros int64) (start, end events.Micros) {
-	end = max(started, ran)
-	if micros > 0 {
-		return max(started, end-events.Micros(micros)), end
-	}
-	return started, end
-}
-
 func (f *fold) commitSpan(op *operation, e events.OperationCommitted, now moment) *span {
-	s := f.span(op, KindCommit, op.origin.Operation, "commit", now.at, now.at)
+	s := op.span(KindCommit, op.origin.Operation, "commit", now.at, now.at)
 	s.add(
 		number("fermata.version.seq", int64(e.Version.N)),
 		text("fermata.version.commit", op.commitment(f.o.Key, e.Version.Digest)),
@@ -160,14 +138,15 @@ func (f *fold) commitSpan(op *operation, e events.OperationCommitted, now moment
 			s.links = append(s.links, link{op.origin.Span(KindWait, q.ID), "authorised_by"})
 		}
 	}
-	return f.finish(op, s)
+	return op.finish(s)
 }
 
 // operationSpan ends an operation; end is its commit, refusal or abort.
 func (f *fold) operationSpan(op *operation, end events.Event, now moment) *span {
-	s := f.span(op, KindOperation, op.origin.Operation, "fermata.operation", op.began, now.at)
-	if parent := op.origin.Parent(); parent.IsValid() {
-		s.parent, s.flags = parent, flagsRemote
+	op.ended = now.seq
+	s := op.span(KindOperation, op.origin.Operation, "fermata.operation", op.began, now.at)
+	if s.parent = op.origin.Parent(); s.parent.IsValid() {
+		s.flags = flagsRemote
 	}
 	outcome, by := op.decision(end)
 	s.add(
@@ -185,7 +164,7 @@ func (f *fold) operationSpan(op *operation, end events.Event, now moment) *span 
 	}
 	s.addProof(now)
 	op.notes.into(s)
-	return f.finish(op, s)
+	return op.finish(s)
 }
 
 // decision says what became of an operation and who decided it. A person

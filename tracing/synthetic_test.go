@@ -47,7 +47,8 @@ func (w *writer) id() events.ID {
 	return events.NewID(w.now.Time(), entropy)
 }
 
-// put appends one message of an operation; d is how long after the last.
+// put appends one message of an operation, or of the session when op is ""; d is
+// how long after the last.
 func (w *writer) put(op events.ID, d time.Duration, fill func(*events.Message), es ...events.Event) {
 	w.now += events.Micros(d.Microseconds())
 	w.seq++
@@ -63,15 +64,17 @@ func (w *writer) put(op events.ID, d time.Duration, fill func(*events.Message), 
 	if err != nil {
 		panic(err)
 	}
-	w.records = append(w.records, Record{
-		Seq: w.seq, Subject: events.OperationSubject(w.project, w.session, op), Data: data,
-	})
+	subject := events.OperationSubject(w.project, w.session, op)
+	if op == "" {
+		subject = events.SessionSubject(w.project, w.session)
+	}
+	w.records = append(w.records, Record{Seq: w.seq, Subject: subject, Data: data})
 }
 
-// other appends a message that is about no operation.
+// other appends a message that is about no session.
 func (w *writer) other() {
 	w.seq++
-	w.records = append(w.records, Record{Seq: w.seq, Subject: events.SessionSubject(w.project, w.session)})
+	w.records = append(w.records, Record{Seq: w.seq, Subject: events.GrantsSubject(w.project)})
 }
 
 func version(n int) events.Version {
@@ -104,7 +107,10 @@ func (w *writer) randomLife() life {
 		}
 		v := 0
 		for range 1 + w.rng.IntN(3) {
-			ran := events.HookRan{Run: run, Hook: askHook, Outcome: events.RunOK, Script: version(9).Digest, Micros: w.rng.Int64N(30_000)}
+			ran := events.HookRan{
+				Run: run, Hook: askHook, Outcome: events.RunOK, Script: version(9).Digest,
+				Micros: w.rng.Int64N(30_000), Waited: w.rng.Int64N(2) * w.rng.Int64N(300_000),
+			}
 			next := w.id()
 			again := events.HookStarted{Run: next, Hook: addHook, Version: v}
 			switch w.rng.IntN(7) {
@@ -145,10 +151,90 @@ func (w *writer) randomLife() life {
 			run = next
 		}
 		last := events.HookRan{Run: run, Hook: addHook, Effect: events.EffectAllow, Outcome: events.RunOK}
-		_ = yield([]events.Event{last, events.OperationChecked{Version: version(v)}, events.OperationCommitted{Version: version(v)}}) &&
+		commit := []events.Event{last, events.OperationChecked{Version: version(v)}, events.OperationCommitted{Version: version(v)}}
+		watchers := w.watchers("")
+		for _, run := range watchers {
+			commit = append(commit, run.HookStarted)
+		}
+		_ = yield(commit) &&
 			yield([]events.Event{events.OperationDelivered{}}) &&
-			yield([]events.Event{events.OperationFinished{Outcome: events.OutcomeOK, Ran: version(v).Digest}})
+			w.randomEnds(watchers, yield) &&
+			yield([]events.Event{events.OperationFinished{Outcome: events.OutcomeUnknown}}) &&
+			yield([]events.Event{events.OperationFinished{Outcome: events.OutcomeOK, Ran: version(v).Digest}}) &&
+			w.randomRuns(events.AfterToolCall, yield)
 	}
+}
+
+// randomSignals are what hooks of observed events do on a session's subject.
+func (w *writer) randomSignals() life {
+	return func(yield func([]events.Event) bool) {
+		_ = yield([]events.Event{events.TurnStarted{Turn: "1"}}) && w.randomRuns(events.BeforeTurn, yield) &&
+			yield([]events.Event{events.TurnEnded{Turn: "1"}}) && w.randomRuns(events.AfterTurn, yield)
+	}
+}
+
+// watched is a run that does not end with its operation.
+type watched struct{ events.HookStarted }
+
+func (w *writer) watchers(event events.HookEvent) []watched {
+	list := make([]watched, w.rng.IntN(4))
+	for i := range list {
+		list[i].HookStarted = events.HookStarted{Run: w.id(), Hook: addHook, Event: event, Mode: events.ModeAsync}
+		if event != "" && w.rng.IntN(2) == 0 {
+			list[i].Mode = ""
+		}
+	}
+	return list
+}
+
+// ran ends a run in one of the ways that there are.
+func (w *writer) ran(run watched) events.HookRan {
+	e := events.HookRan{
+		Run: run.Run, Hook: run.Hook, Effect: events.EffectAllow, Outcome: events.RunOK, Event: run.Event, Mode: run.Mode,
+		Micros: w.rng.Int64N(1_000_000), Waited: w.rng.Int64N(2) * w.rng.Int64N(300_000),
+	}
+	switch w.rng.IntN(5) {
+	case 0:
+		e.Effect, e.Outcome, e.Micros, e.Waited = events.EffectError, events.RunAbandoned, 0, 0
+	case 1:
+		e.Outcome, e.Micros, e.Waited = events.RunDetached, 0, 0
+	case 2:
+		e.Effect, e.Outcome = events.EffectError, events.RunTimedOut
+	}
+	return e
+}
+
+// randomRuns starts runs, one message for all, and ends them.
+func (w *writer) randomRuns(event events.HookEvent, yield func([]events.Event) bool) bool {
+	runs := w.watchers(event)
+	var start []events.Event
+	for _, run := range runs {
+		start = append(start, run.HookStarted)
+	}
+	return (len(start) == 0 || yield(start)) && w.randomEnds(runs, yield)
+}
+
+// randomEnds ends runs in any order; those that nobody waits for may start again.
+func (w *writer) randomEnds(runs []watched, yield func([]events.Event) bool) bool {
+	for len(runs) > 0 {
+		i := w.rng.IntN(len(runs))
+		end := 2 // for good; 1: it starts again, 0: likewise, and its end is lost
+		if runs[i].Start < 3 && runs[i].Mode != "" {
+			end = w.rng.IntN(3)
+		}
+		if end > 0 && !yield([]events.Event{w.ran(runs[i])}) {
+			return false
+		}
+		if end == 2 {
+			runs = slices.Delete(runs, i, i+1)
+			continue
+		}
+		runs[i].Start = max(runs[i].Start, 1) + 1
+		if !yield([]events.Event{runs[i].HookStarted}) {
+			return false
+		}
+	}
+	return true
 }
 
 // randomWait draws, claims and ends a question; false when that ended the
@@ -202,6 +288,10 @@ func syntheticLog(seed uint64, operations int) []Record {
 			next, stop := iter.Pull(w.randomLife())
 			open = append(open, running{w.id(), next, stop})
 			operations--
+			if w.rng.IntN(8) == 0 {
+				next, stop := iter.Pull(w.randomSignals())
+				open = append(open, running{"", next, stop})
+			}
 			if w.rng.IntN(8) == 0 {
 				w.other()
 			}

@@ -120,6 +120,8 @@ func (l *ledger) compare(s Span) {
 		{"result", s.Text("fermata.wait.result"), string(w.result)},
 		{"end_reason", s.Text("fermata.wait.end_reason"), string(w.reason)},
 		{"outcome", s.Text("fermata.operation.outcome"), w.outcome},
+		{"hook.outcome", s.Text("fermata.hook.outcome"), string(w.ran)},
+		{"hook.mode", s.Text("fermata.hook.mode"), string(w.mode)},
 		{"version.commit", s.Text("fermata.version.commit"), l.commitment(w.version)},
 	} {
 		if c.got != c.want {
@@ -183,7 +185,7 @@ var metadataNames = [...]string{
 	"fermata.agent.name", "fermata.approval.outcome", "fermata.audit.leaf", "fermata.audit.seq",
 	"fermata.config.digest", "fermata.frontend.id", "fermata.frontend.kind", "fermata.frontends.offered",
 	"fermata.hook.digest", "fermata.hook.effect", "fermata.hook.event", "fermata.hook.failed_open",
-	"fermata.hook.name", "fermata.hook.outcome", "fermata.hook.source",
+	"fermata.hook.mode", "fermata.hook.name", "fermata.hook.outcome", "fermata.hook.source", "fermata.hook.start",
 	"fermata.operation.code", "fermata.operation.decided_by", "fermata.operation.end_reason",
 	"fermata.operation.id", "fermata.operation.kind", "fermata.operation.outcome",
 	"fermata.question.id", "fermata.recheck.attempt", "fermata.schema", "fermata.store.id",

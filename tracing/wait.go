@@ -92,7 +92,7 @@ func (f *fold) endWait(
 	delete(op.questions, id)
 	q.notes.end(now.at, "fermata.question."+string(result), attrs{text("fermata.wait.end_reason", string(reason))})
 
-	s := f.span(op, KindWait, id, "wait."+string(q.Gate), q.asked, now.at)
+	s := op.span(KindWait, id, "wait."+string(q.Gate), q.asked, now.at)
 	f.addWait(s, op, q, result, reason, now)
 	if answer != nil {
 		f.addAnswer(s, op, q, answer, now)
@@ -107,7 +107,7 @@ func (f *fold) endWait(
 	if reason == events.EndContinue {
 		op.yes = append(op.yes, q.Request)
 	}
-	return []*span{f.finish(op, s)}
+	return []*span{op.finish(s)}
 }
 
 // failedWait: a person's no is a wait that did its work; a question that
@@ -139,7 +139,7 @@ func (f *fold) addWait(s *span, op *operation, q *question, result events.Result
 		number("fermata.version.bytes", int64(q.Version.Bytes)),
 		number("fermata.frontends.offered", int64(q.Offered)),
 	)
-	s.addHook(op, q.Hook, q.script)
+	s.addHook(op.scope, q.Hook, "", q.script)
 	s.addProof(now)
 	if q.Deadline != 0 {
 		s.add(seconds("fermata.wait.timeout_s", max(q.Deadline-q.asked, 0)))

@@ -17,16 +17,10 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/fermata-hitl/fermata/cmd/internal/place"
 	"github.com/fermata-hitl/fermata/frontends/acp"
+	"github.com/fermata-hitl/fermata/frontends/words"
 )
-
-const usage = `acp-frontend stands between an editor and an ACP agent.
-
-Usage: acp-frontend -- AGENT [ARGUMENT…]
-
-In the editor's configuration, put acp-frontend and -- before the agent's own
-command.
-`
 
 const exitUsage = 2
 
@@ -34,11 +28,12 @@ func main() { os.Exit(run(os.Args[1:], os.Stderr)) }
 
 func run(args []string, errors io.Writer) int {
 	if len(args) > 0 && (args[0] == "-h" || args[0] == "--help") {
-		fmt.Fprint(errors, usage) // stdout belongs to the protocol
+		fmt.Fprintln(errors, language().Say(words.ACPUsage)) // stdout belongs to the protocol
 		return 0
 	}
 	if len(args) < 2 || args[0] != "--" {
-		fmt.Fprint(errors, "acp-frontend: no agent to run: write -- and its command\n\n"+usage)
+		w := language()
+		fmt.Fprintf(errors, "acp-frontend: %s\n\n%s\n", w.Say(words.ACPNoAgent), w.Say(words.ACPUsage))
 		return exitUsage
 	}
 	signals := make(chan os.Signal, 16)
@@ -52,7 +47,13 @@ func run(args []string, errors io.Writer) int {
 		Argv: args[1:], In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Signals: signals,
 	})
 	if err != nil {
-		fmt.Fprintf(errors, "acp-frontend: %v\n", err)
+		fmt.Fprintf(errors, "acp-frontend: %s\n", language().Say(words.Fault, err))
 	}
 	return status
+}
+
+// language is asked for only when there is something to say: the configuration
+// is none of an editor's business until then.
+func language() words.Words {
+	return words.In(words.Choose(place.Language(""), os.Getenv))
 }

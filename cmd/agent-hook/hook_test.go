@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -73,8 +74,12 @@ func TestAnswers(t *testing.T) {
 				r := wait()
 				switch {
 				case !e.Gated:
-					if r != (result{}) {
-						t.Errorf("%s: an observed event got %+v", a.name, r)
+					want := result{}
+					if a.word == "" && a.want.Exit == 0 {
+						want = a.want
+					}
+					if r != want {
+						t.Errorf("%s: an observed event got %+v, want %+v", a.name, r, want)
 					}
 				case a.word != "":
 					if r.Exit != 2 || !strings.Contains(r.Stderr, a.word) || r.Stdout == "" {
@@ -285,6 +290,49 @@ func TestObservedNeverHoldsTheAgentUp(t *testing.T) {
 
 // A core that dies at any point is only a pause: the next one hears the same
 // operation with the same secret.
+// What a core has accepted is waited for up to the agent's limit, asked about
+// once, and never a reason to hold the agent up.
+func TestObservedWaitsForWhatHooksSay(t *testing.T) {
+	const said = `{"extra_context":"read this"}`
+	for name, c := range map[string]struct {
+		limit string
+		then  func(k *talk)
+		want  result
+		least time.Duration
+		most  time.Duration
+	}{
+		"a reply after more than a second": {"30", func(k *talk) {
+			<-time.After(1300 * time.Millisecond) // more than it has for a core that says nothing
+			k.verdict(events.HookLine{Stdout: said})
+		}, result{Stdout: said}, 1300 * time.Millisecond, 10 * time.Second},
+		"no reply within the limit": {"2", func(*talk) {}, result{}, 1500 * time.Millisecond, 2 * time.Second},
+		"a core that goes":          {"30", func(k *talk) { _ = k.conn.Close() }, result{}, 0, 5 * time.Second},
+		"a deny":                    {"30", func(k *talk) { k.verdict(events.HookLine{Exit: 2, Stdout: said, Stderr: "no"}) }, result{}, 0, 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			l := h.listen()
+			began := time.Now()
+			wait := start(t, h.command(payload, "--timeout", c.limit, "generic", "after_tool_call"))
+			k := accept(t, l)
+			k.accepted()
+			c.then(k)
+			r := wait()
+			if took := time.Since(began); r != c.want || took < c.least || took > c.most {
+				t.Errorf("got %+v after %v, want %+v after %v to %v", r, took, c.want, c.least, c.most)
+			}
+			if err := l.(*net.UnixListener).SetDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+				t.Fatal(err)
+			}
+			if again, err := l.Accept(); err == nil {
+				_ = again.Close()
+				t.Error("it was said a second time")
+			}
+		})
+	}
+}
+
 func TestF3KilledCore(t *testing.T) {
 	for name, die := range map[string]func(*talk){
 		"before a word":     func(*talk) {},

@@ -10,7 +10,8 @@
 // What it owes the agent is that no fault lets a call run. On a gated event it
 // exits 0 or 2 and nothing else: whatever goes wrong is 2, with the reason on
 // stderr and the agent's native deny on stdout. On an observed event it always
-// exits 0 without a word, and within a second.
+// exits 0, without a word when something fails, and within a second unless a
+// core has accepted it.
 //
 // It starts with every call, so it is small: raw sockets instead of package
 // net, and a few lines instead of encoding/json. See docs of place/run for the

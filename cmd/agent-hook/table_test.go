@@ -41,8 +41,11 @@ func tableSource(t *testing.T) []byte {
 		"// table is every event that agent-hook accepts.\nvar table = [...]event{\n")
 	for _, e := range agents.Table() {
 		fmt.Fprintf(&b, "\t{agent: %q, name: %q", e.Agent, e.Name)
+		if e.Timeout > 0 {
+			fmt.Fprintf(&b, ", timeout: %g", e.Timeout.Seconds())
+		}
 		if e.Gated {
-			fmt.Fprintf(&b, ", gated: true, timeout: %g, deny: `%s`", e.Timeout.Seconds(), e.Deny)
+			fmt.Fprintf(&b, ", gated: true, deny: `%s`", e.Deny)
 		}
 		b.WriteString("},\n")
 	}

@@ -7,91 +7,102 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/fermata-hitl/fermata/cmd/internal/place"
 	"github.com/fermata-hitl/fermata/events"
 	"github.com/fermata-hitl/fermata/frontends"
+	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
 // outcomes are the answers that `core answer` takes.
 var outcomes = []events.Answer{events.AnswerContinue, events.AnswerCancel}
 
-func answerCommand() *cobra.Command {
+func (c cli) answer() *cobra.Command {
 	var text string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "answer QUESTION OUTCOME", Short: "Answer an open question: continue or cancel", Args: cobra.ExactArgs(2),
-		Long: "Answers an open question as you. OUTCOME is continue or cancel. Exit 0: accepted; 3: refused,\n" +
-			"with the typed reply on stdout; 1: no core, or wrong use.",
+		Use: "answer QUESTION OUTCOME", Short: c.w.Say(words.AnswerShort), Long: c.w.Say(words.AnswerLong), Args: c.exactly(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := events.ParseID(args[0])
 			if err != nil {
-				return err
+				return c.fault(words.NotAnID, args[0], err)
 			}
 			answer := events.Answer(args[1])
 			if !slices.Contains(outcomes, answer) {
-				return fmt.Errorf("%q is not an outcome of a hook's question; it is continue or cancel", args[1])
+				return c.fault(words.NotAnOutcome, args[1])
 			}
-			dirs, err := place.Resolve()
+			dirs, err := c.dirs()
 			if err != nil {
 				return err
 			}
-			return attach(cmd.Context(), dirs, false, func(ctx context.Context, c *frontends.Client) error {
-				return give(ctx, c, cmd.OutOrStdout(), asJSON, events.Respond{Question: id, Answer: answer, Text: text, Human: true})
+			return c.attach(cmd.Context(), dirs, false, func(ctx context.Context, client *frontends.Client) error {
+				return c.give(ctx, client, cmd.OutOrStdout(), asJSON, events.Respond{Question: id, Answer: answer, Text: text, Human: true})
 			})
 		},
 	}
-	cmd.Flags().StringVar(&text, "text", "", "words to the model, passed on unchanged and marked as yours")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the reply as one JSON object")
+	c.text(cmd, &text, "text", "TEXT", words.FlagText)
+	c.json(cmd, &asJSON)
 	return cmd
 }
 
 // give sends the answer about exactly the version that the core lists now. An
 // answer that comes too late is sent too: the core records it and says who was
 // faster.
-func give(ctx context.Context, c *frontends.Client, out io.Writer, asJSON bool, r events.Respond) error {
-	if q, ok := c.Inbox().Question(r.Question); ok {
+func (c cli) give(ctx context.Context, client *frontends.Client, out io.Writer, asJSON bool, r events.Respond) error {
+	if q, ok := client.Inbox().Question(r.Question); ok {
 		r.Digest = q.Version.Digest
 	}
-	ack, err := c.Answer(ctx, r)
+	ack, err := client.Answer(ctx, r)
 	var refused *events.Refused
 	switch {
 	case errors.As(err, &refused):
 		ack.Refused = refused
 	case err != nil:
-		return err
+		return c.fault(words.NotAnswered, err)
 	}
-	if err := printAck(out, asJSON, ack); err != nil {
-		return err
+	if asJSON {
+		err = printJSON(out, ack)
+	} else {
+		_, err = fmt.Fprintln(out, c.reply(ack))
 	}
-	if refused != nil {
+	if err == nil && refused != nil {
 		return exitError{code: exitRefused}
 	}
-	return nil
+	return err
 }
 
-func printAck(out io.Writer, asJSON bool, ack events.Ack) error {
-	if asJSON {
-		b, err := json.Marshal(ack)
-		if err != nil {
-			return err
+// reply tells in words what the core said to an answer.
+func (c cli) reply(ack events.Ack) string {
+	r := ack.Refused
+	if r == nil {
+		return c.w.Say(words.Accepted)
+	}
+	var more []string
+	if r.EndReason != "" {
+		more = append(more, c.w.End(string(r.EndReason)))
+	}
+	if r.Who != "" {
+		more = append(more, c.w.Say(words.Decided, r.Who, c.w.Answer(string(r.Answer))))
+	}
+	for _, s := range []string{stamp(r.When), r.Hint} {
+		if s != "" {
+			more = append(more, s)
 		}
-		_, err = fmt.Fprintln(out, string(b))
+	}
+	text := c.w.Reject(string(r.Code))
+	if len(more) > 0 {
+		text = c.w.Because(text, c.w.List(more))
+	}
+	return c.w.Coded(text, string(r.Code))
+}
+
+// printJSON prints one value on one line.
+func printJSON(out io.Writer, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
 		return err
 	}
-	text := "accepted"
-	if r := ack.Refused; r != nil {
-		var more []string
-		for _, s := range []string{string(r.EndReason), r.Who, string(r.Answer), stamp(r.When), r.Hint} {
-			if s != "" {
-				more = append(more, s)
-			}
-		}
-		text = strings.TrimSuffix(string(r.Code)+": "+strings.Join(more, ", "), ": ")
-	}
-	_, err := fmt.Fprintln(out, text)
+	_, err = fmt.Fprintln(out, string(b))
 	return err
 }

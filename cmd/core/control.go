@@ -8,16 +8,17 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/fermata-hitl/fermata/cmd/internal/place"
 	"github.com/fermata-hitl/fermata/core/agents"
 	"github.com/fermata-hitl/fermata/core/natsd"
 	"github.com/fermata-hitl/fermata/events"
+	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
 // status is what `core status --json` prints: numbers for scripts.
@@ -36,15 +37,12 @@ type status struct {
 	RulesBad  string       `json:"rules_error,omitempty"`
 }
 
-// errDown says that no core runs here.
-var errDown = errors.New("no core is running here. The first agent or screen starts one; serve runs one in the foreground")
-
-func statusCommand() *cobra.Command {
+func (c cli) status() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "status", Short: "Tell whether a core is up (exit 0) or down (exit 1)", Args: cobra.NoArgs,
+		Use: "status", Short: c.w.Say(words.StatusShort), Args: c.exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, raw, err := askStatus(cmd.Context())
+			s, raw, err := c.askStatus(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -52,57 +50,79 @@ func statusCommand() *cobra.Command {
 				fmt.Fprintln(cmd.OutOrStdout(), raw)
 				return nil
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "core %s · version %s · pid %d · mode %s\n%s · %s · %s · log %s of %s\n%s\n",
-				s.Core, s.Version, s.PID, s.Mode, count(s.Sessions, "session"), count(s.Open, "open question"),
-				count(s.Frontends, "frontend"), size(s.LogBytes), size(s.LogLimit), s.rules())
+			c.statusTable(s).print(cmd.OutOrStdout())
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	c.json(cmd, &asJSON)
 	return cmd
 }
 
-func askStatus(ctx context.Context) (status, string, error) {
-	raw, err := control(ctx, agents.ControlStatus)
+func (c cli) statusTable(s status) table {
+	var files []string
+	for f := range strings.SplitSeq(s.RulesFile, ", ") {
+		files = append(files, shortHome(f))
+	}
+	log := c.w.Say(words.LogOf, size(s.LogBytes), size(s.LogLimit))
+	rules := c.w.Say(words.RulesCount, s.Rules, c.w.List(files))
+	switch { // without a rule every call goes on
+	case s.RulesBad != "":
+		rules = c.w.Say(words.RulesBroken, s.RulesBad)
+	case s.Rules == 0:
+		rules = c.w.Say(words.RulesNone, c.w.List(files))
+	}
+	return table{
+		{" " + c.w.Say(words.StatusCore), string(s.Core)},
+		{" " + c.w.Say(words.StatusVersion), s.Version},
+		{" " + c.w.Say(words.StatusProcess), strconv.Itoa(s.PID)},
+		{" " + c.w.Say(words.StatusMode), s.Mode},
+		{" " + c.w.Say(words.StatusSessions), strconv.Itoa(s.Sessions)},
+		{" " + c.w.Say(words.StatusOpen), strconv.Itoa(s.Open)},
+		{" " + c.w.Say(words.StatusFrontends), strconv.Itoa(s.Frontends)},
+		{" " + c.w.Say(words.StatusLog), log},
+		{" " + c.w.Say(words.StatusRules), rules},
+	}
+}
+
+func (c cli) askStatus(ctx context.Context) (status, string, error) {
+	raw, err := c.control(ctx, agents.ControlStatus)
 	if err != nil {
 		return status{}, "", err
 	}
 	var s status
 	if err := json.Unmarshal([]byte(raw), &s); err != nil {
-		return status{}, "", fmt.Errorf("the core's status is not understood: %w", err)
+		return status{}, "", c.fault(words.BadReply, err)
 	}
 	return s, strings.TrimSpace(raw), nil
 }
 
-func stopCommand() *cobra.Command {
+func (c cli) stop() *cobra.Command {
 	return &cobra.Command{
-		Use: "stop", Short: "Refuse every waiting call, then end the core", Args: cobra.NoArgs,
-		Long: "Every waiting call is refused and its question withdrawn with `shutdown`; then the core ends.\n" +
-			"(A core that gets SIGTERM ends nothing: the next one goes on with every question.)",
+		Use: "stop", Short: c.w.Say(words.StopShort), Long: c.w.Say(words.StopLong), Args: c.exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// A core may be gone before its reply has left: that it goes is the reply.
-			_, err := control(cmd.Context(), agents.ControlStop)
+			_, err := c.control(cmd.Context(), agents.ControlStop)
 			if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
 				return err
 			}
-			return gone(cmd.Context())
+			return c.gone(cmd.Context())
 		},
 	}
 }
 
 // gone waits until the core has let go of its sockets and its state, so that
 // the next one can start.
-func gone(ctx context.Context) error {
-	dirs, err := place.Resolve()
+func (c cli) gone(ctx context.Context) error {
+	dirs, err := c.dirs()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("the core was told to stop and is still there after 30 s"))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, c.fault(words.StillThere, int(patience/time.Second)))
 	defer cancel()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for {
-		if _, err := control(ctx, agents.ControlStatus); errors.Is(err, errDown) && !natsd.Locked(dirs.State) {
+		if _, err := c.control(ctx, agents.ControlStatus); errors.Is(err, errDown) && !natsd.Locked(dirs.State) {
 			return nil
 		}
 		select {
@@ -113,54 +133,35 @@ func gone(ctx context.Context) error {
 	}
 }
 
+// patience is how long a core may take to answer, or to go.
+const patience = 30 * time.Second
+
 // control sends one control line to the core's agent.sock and returns what it
 // answered.
-func control(ctx context.Context, event string) (string, error) {
-	dirs, err := place.Resolve()
+func (c cli) control(ctx context.Context, event string) (string, error) {
+	dirs, err := c.dirs()
 	if err != nil {
 		return "", err
 	}
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "unix", dirs.AgentSocket())
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return "", errDown
-	}
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", dirs.AgentSocket())
 	if err != nil {
-		return "", fmt.Errorf("reach the core: %w", err)
+		return "", c.unreachable(err)
 	}
-	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		return "", err
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return "", c.fault(words.CannotConnect, err)
 	}
-	if err := json.NewEncoder(c).Encode(events.HookCall{V: 1, Agent: agents.ControlAgent, Event: event, PID: os.Getpid()}); err != nil {
-		return "", fmt.Errorf("reach the core: %w", err)
+	if err := json.NewEncoder(conn).Encode(events.HookCall{V: 1, Agent: agents.ControlAgent, Event: event, PID: os.Getpid()}); err != nil {
+		return "", c.fault(words.CannotConnect, err)
 	}
 	var line events.HookLine
-	if err := json.NewDecoder(c).Decode(&line); err != nil {
-		return "", fmt.Errorf("the core did not answer: %w", err)
+	if err := json.NewDecoder(conn).Decode(&line); err != nil {
+		return "", c.fault(words.NoReply, err)
 	}
 	if line.Exit != 0 {
-		return "", errors.New(strings.TrimSpace(line.Stderr))
+		return "", c.fault(words.CoreSaid, strings.TrimSpace(line.Stderr))
 	}
 	return line.Stdout, nil
-}
-
-// rules tells which rules hold: without any, every call goes on.
-func (s status) rules() string {
-	switch {
-	case s.RulesBad != "":
-		return "rules broken, gated calls are refused: " + s.RulesBad
-	case s.Rules == 0:
-		return "no rules, every call goes on: " + s.RulesFile
-	}
-	return count(s.Rules, "rule") + ": " + s.RulesFile
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func size(n uint64) string {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,28 +23,23 @@ import (
 	"github.com/fermata-hitl/fermata/frontends"
 	"github.com/fermata-hitl/fermata/frontends/tui"
 	"github.com/fermata-hitl/fermata/frontends/words"
-	"github.com/fermata-hitl/fermata/tracing"
 )
 
-// The demo's rule and its script: what a user would write.
-const (
-	demoRules = `version: 1
-hooks:
-  - id: ask-before-write
-    event: before_tool_call
-    match: {tool_kind: filesystem.write}
-    execution: {mode: blocking}
-    run: {type: script, path: ask.sh}
-`
-	demoScript = `#!/bin/sh
-# Every write to a file is left to a person.
-printf '{"action":"ask","reason":"This writes a file."}' > "$FERMATA_HOOK_RESULT"
-`
-	demoContent = "held, then let go on.\n"
+// The demo's rule and its script: what a user would write. The script takes its
+// reason as the one verb.
+var (
+	//go:embed demo/hooks.yaml
+	demoRules string
+	//go:embed demo/ask.sh
+	demoScript string
+	// demoContent is what the call writes.
+	//go:embed demo/written.txt
+	demoContent string
 )
 
 // demo is one run of the demonstration.
 type demo struct {
+	cli
 	answer  string        // continue, cancel, none, or "" for the person at the terminal
 	timeout time.Duration // of the question; 0 = none
 	dir     string        // where the call writes
@@ -52,29 +48,26 @@ type demo struct {
 	out     io.Writer
 }
 
-func demoCommand() *cobra.Command {
-	var d demo
+func (c cli) demo() *cobra.Command {
+	d := demo{cli: c}
 	cmd := &cobra.Command{
-		Use: "demo", Short: "See it work: a call is held, asked about, answered, traced", Args: cobra.NoArgs,
-		Long: "Runs a core with a rule and a script of its own in a temporary state; nothing of yours is\n" +
-			"touched. An agent's call wants to write written.txt; the rule asks you. Exit 0: it ran; 3: it was\n" +
-			"refused; 1: a fault.",
+		Use: "demo", Short: c.w.Say(words.DemoShort), Long: c.w.Say(words.DemoLong), Args: c.exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch d.answer {
 			case "", "continue", "cancel", "none":
 			default:
-				return fmt.Errorf("--answer is continue, cancel or none, not %q", d.answer)
+				return c.fault(words.DemoAnswer, d.answer)
 			}
 			if d.timeout < 0 {
-				return errors.New("--timeout must not be negative; 0 waits without end")
+				return c.fault(words.DemoTimeout)
 			}
 			d.in, d.out = cmd.InOrStdin(), cmd.OutOrStdout()
 			return d.run(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVar(&d.answer, "answer", "", "answer by itself: continue, cancel, or none (counts as your own word)")
-	cmd.Flags().DurationVar(&d.timeout, "timeout", 0, "end the question after this time, such as 30s; 0 waits without end")
-	cmd.Flags().StringVar(&d.dir, "dir", "", "directory that the call writes to (default: in the temporary state)")
+	c.text(cmd, &d.answer, "answer", "ANSWER", words.FlagAnswer)
+	cmd.Flags().DurationVar(&d.timeout, "timeout", 0, c.w.Say(words.FlagTimeout))
+	c.text(cmd, &d.dir, "dir", "DIR", words.FlagDemoDir)
 	return cmd
 }
 
@@ -94,18 +87,19 @@ func (d demo) run(ctx context.Context) (err error) {
 	if err := d.writeRules(dirs.Config); err != nil {
 		return err
 	}
-	c := place.Default()
-	c.Confirmation.Timeout = d.timeout
-	h, err := open(ctx, dirs, c, slog.New(slog.DiscardHandler))
+	config := place.Default()
+	config.Confirmation.Timeout = d.timeout
+	config.Hooks.ICodePaths = false
+	h, err := d.open(ctx, dirs, config, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
 	end := background(context.WithoutCancel(ctx), func(ctx context.Context) { err = errors.Join(err, h.Run(ctx)) })
 	defer end()
-	fmt.Fprintln(d.out, "Temporary state; nothing of yours is touched.")
-	fmt.Fprintln(d.out, "An agent wants to write a file. Your rule says: ask.")
+	fmt.Fprintln(d.out, d.w.Say(words.DemoTemporary))
+	fmt.Fprintln(d.out, d.w.Say(words.DemoWants))
 	if d.answer == "none" && d.timeout == 0 {
-		fmt.Fprintln(d.out, "Nobody will answer, and the question has no limit: end it with Ctrl-C, or give --timeout 2s.")
+		paragraph(d.out, "", d.w.Say(words.DemoNobody))
 	}
 	return d.play(ctx, h)
 }
@@ -125,7 +119,8 @@ func (d demo) writeRules(config string) error {
 			return err
 		}
 	}
-	if err := os.WriteFile(filepath.Join(config, "ask.sh"), []byte(demoScript), 0o700); err != nil {
+	script := fmt.Sprintf(demoScript, d.w.Say(words.DemoReason))
+	if err := os.WriteFile(filepath.Join(config, "ask.sh"), []byte(script), 0o700); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(config, "hooks.yaml"), []byte(demoRules), 0o600)
@@ -143,7 +138,7 @@ func (d demo) play(ctx context.Context, h *house) error {
 	}
 	end := background(ctx, func(ctx context.Context) { _ = client.Run(ctx) })
 	defer end()
-	if err := attached(ctx, client); err != nil {
+	if err := d.attached(ctx, client); err != nil {
 		return err
 	}
 	p := d.proposal()
@@ -154,7 +149,7 @@ func (d demo) play(ctx context.Context, h *house) error {
 	endPerson := background(asked, func(ctx context.Context) {
 		if err := d.person(ctx, client, self); err != nil && ctx.Err() == nil {
 			fmt.Fprintln(d.out)
-			fmt.Fprintln(d.out, err)
+			fmt.Fprintln(d.out, d.explain(err))
 			h.engine.Gone(p.Operation, p.Secret, events.EndCallerCancelled) // nobody is there to answer any more
 		}
 	})
@@ -192,9 +187,6 @@ func (d demo) proposal() core.Proposal {
 	}
 }
 
-// errLeft says that the person went without an answer.
-var errLeft = errors.New("nobody answered")
-
 // person shows the question and carries the answer.
 func (d demo) person(ctx context.Context, c *frontends.Client, self events.ID) error {
 	if d.answer == "none" {
@@ -203,7 +195,7 @@ func (d demo) person(ctx context.Context, c *frontends.Client, self events.ID) e
 	if d.onTerminal() {
 		err := tui.Run(ctx, tui.Options{
 			Client: c, Inbox: c.Inbox(), Self: self, Principal: c.Principal,
-			Words: words.In(words.Choose("", os.Getenv)), Home: os.Getenv("HOME"), Once: true,
+			Words: d.w, Home: os.Getenv("HOME"), Once: true,
 			Changed: func(ctx context.Context, changed func()) {
 				for _, err := range c.Updates(ctx) {
 					if err != nil {
@@ -214,7 +206,7 @@ func (d demo) person(ctx context.Context, c *frontends.Client, self events.ID) e
 			},
 		})
 		if err == nil && len(c.Inbox().Questions()) > 0 {
-			return errLeft
+			return d.fault(words.DemoLeft)
 		}
 		return err
 	}
@@ -226,7 +218,7 @@ func (d demo) person(ctx context.Context, c *frontends.Client, self events.ID) e
 	if d.answer == "" {
 		var args []byte
 		if args, err = c.Args(ctx, q.ID, q.Version.N); err == nil {
-			answer, text, err = tui.Prompt(ctx, d.in, d.out, q, args)
+			answer, text, err = tui.Prompt(ctx, d.in, d.out, d.w, q, args)
 		}
 	}
 	if err != nil {
@@ -263,12 +255,12 @@ func (d demo) act(ctx context.Context, h *house, p core.Proposal, v core.Verdict
 	if err := json.Unmarshal(v.Args, &call); err != nil {
 		return err
 	}
-	outcome := events.OutcomeOK
-	err = os.WriteFile(call.Path, []byte(call.Content), 0o644)
-	if err != nil {
-		outcome = events.OutcomeFailed
+	done := core.Finished{Operation: p.Operation, Secret: p.Secret, Outcome: events.OutcomeOK, Ran: events.DigestOf(v.Args)}
+	if err = os.WriteFile(call.Path, []byte(call.Content), 0o644); err != nil {
+		done.Outcome = events.OutcomeFailed
 	}
-	return errors.Join(err, h.engine.Finish(ctx, p.Operation, p.Secret, outcome, events.DigestOf(v.Args)))
+	_, reported := h.engine.Finish(ctx, done)
+	return errors.Join(err, reported)
 }
 
 // tell prints the operation's story from the log.
@@ -287,17 +279,17 @@ func (d demo) tell(ctx context.Context, h *house, op events.ID, v core.Verdict) 
 		}
 	}
 	fmt.Fprintln(d.out)
-	for _, line := range tracing.Story(story, fmt.Sprintf("uid:%d", os.Getuid())) {
+	for _, line := range d.story(story, fmt.Sprintf("uid:%d", os.Getuid())) {
 		fmt.Fprintln(d.out, line)
 	}
 	if !v.Allow {
-		fmt.Fprintln(d.out, "The model was told: "+v.Message)
+		paragraph(d.out, "", d.w.Say(words.DemoTold, v.Message))
 		return exitError{code: exitRefused}
 	}
 	if d.keep {
-		fmt.Fprintln(d.out, "Written: "+filepath.Join(d.dir, "written.txt"))
+		fmt.Fprintln(d.out, d.w.Say(words.DemoWritten, filepath.Join(d.dir, "written.txt")))
 	} else {
-		fmt.Fprintln(d.out, "The file goes with the temporary state; --dir D keeps it.")
+		fmt.Fprintln(d.out, d.w.Say(words.DemoGone))
 	}
 	return nil
 }

@@ -12,19 +12,17 @@ import (
 	"github.com/fermata-hitl/fermata/core/engine"
 	"github.com/fermata-hitl/fermata/events"
 	"github.com/fermata-hitl/fermata/frontends"
+	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
 // attach connects to the running core as a frontend of kind cli and calls do
 // once it has the list of open questions. It never starts a core: without one
 // the answer is errDown. Capable = what is asked while it is attached may be
 // left to it.
-func attach(ctx context.Context, dirs place.Dirs, capable bool, do func(context.Context, *frontends.Client) error) error {
+func (c cli) attach(ctx context.Context, dirs place.Dirs, capable bool, do func(context.Context, *frontends.Client) error) error {
 	probe, err := dial(ctx, dirs)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return errDown
-	}
 	if err != nil {
-		return err
+		return c.unreachable(err)
 	}
 	probe.Close()
 	client, err := frontends.New(frontends.Options{
@@ -32,11 +30,11 @@ func attach(ctx context.Context, dirs place.Dirs, capable bool, do func(context.
 		ID:   engine.NewID(time.Now()), Kind: events.FrontendCLI, Capable: capable, Name: "core",
 	})
 	if err != nil {
-		return err
+		return c.fault(words.CannotConnect, err)
 	}
 	end := background(ctx, func(ctx context.Context) { _ = client.Run(ctx) })
 	defer end()
-	if err := attached(ctx, client); err != nil {
+	if err := c.attached(ctx, client); err != nil {
 		return err
 	}
 	return do(ctx, client)
@@ -46,12 +44,24 @@ func dial(ctx context.Context, dirs place.Dirs) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "unix", dirs.NATSSocket())
 }
 
+// errDown is behind the sentence that no core runs here.
+var errDown = errors.New("down")
+
+// unreachable tells why a socket of the core could not be reached.
+func (c cli) unreachable(err error) error {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return spoken{text: c.w.Say(words.NoCore), cause: errDown}
+	}
+	return c.fault(words.CannotConnect, err)
+}
+
 // attached waits until the client has every open question in its list.
-func attached(ctx context.Context, c *frontends.Client) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errors.New("the core did not answer within 10 s"))
+func (c cli) attached(ctx context.Context, client *frontends.Client) error {
+	const patience = 10 * time.Second
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, c.fault(words.NoAnswerWithin, int(patience/time.Second)))
 	defer cancel()
-	for _, err := range c.Updates(ctx) {
-		if c.Inbox().Complete() {
+	for _, err := range client.Updates(ctx) {
+		if client.Inbox().Complete() {
 			return nil
 		}
 		if err != nil {

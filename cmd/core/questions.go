@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fermata-hitl/fermata/cmd/internal/place"
 	"github.com/fermata-hitl/fermata/events"
 	"github.com/fermata-hitl/fermata/frontends"
 	"github.com/fermata-hitl/fermata/frontends/card"
+	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
 // questionLine is one open question in `core questions --json`.
@@ -42,24 +42,22 @@ type questionLine struct {
 	End        *events.End     `json:"end,omitempty"`
 }
 
-func questionsCommand() *cobra.Command {
+func (c cli) questions() *cobra.Command {
 	var asJSON, watch bool
 	cmd := &cobra.Command{
-		Use: "questions", Short: "List the open questions", Args: cobra.NoArgs,
-		Long: "Lists the open questions; with --json one object a line. --watch goes on, one line for each\n" +
-			"change, and counts as a frontend that can be asked; plain `questions` does not.",
+		Use: "questions", Short: c.w.Say(words.QuestionsShort), Long: c.w.Say(words.QuestionsLong), Args: c.exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dirs, err := place.Resolve()
+			dirs, err := c.dirs()
 			if err != nil {
 				return err
 			}
 			out := lister{out: cmd.OutOrStdout(), json: asJSON || watch}
-			return attach(cmd.Context(), dirs, watch, func(ctx context.Context, c *frontends.Client) error {
-				out.client = c
+			return c.attach(cmd.Context(), dirs, watch, func(ctx context.Context, client *frontends.Client) error {
+				out.client = client
 				if watch {
 					return out.watch(ctx)
 				}
-				for _, q := range c.Inbox().Questions() {
+				for _, q := range client.Inbox().Questions() {
 					if err := out.print(ctx, "", q); err != nil {
 						return err
 					}
@@ -68,8 +66,8 @@ func questionsCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
-	cmd.Flags().BoolVar(&watch, "watch", false, "go on with every change, as JSON lines")
+	c.json(cmd, &asJSON)
+	cmd.Flags().BoolVar(&watch, "watch", false, c.w.Say(words.FlagWatch))
 	return cmd
 }
 
@@ -152,12 +150,7 @@ func (l lister) print(ctx context.Context, event string, q events.Question) erro
 }
 
 func (l lister) line(q questionLine) error {
-	b, err := json.Marshal(q)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(l.out, string(b))
-	return err
+	return printJSON(l.out, q)
 }
 
 // stamp writes a moment in UTC, "" for none.

@@ -3,9 +3,10 @@ package main
 import (
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
 // begunFile says that a log has been begun in this state directory.
@@ -13,12 +14,12 @@ func begunFile(state string) string { return filepath.Join(state, "keys", "begun
 
 // logIsThere refuses to begin an empty log where there was one: what is gone
 // must be missed, not replaced.
-func logIsThere(state string) error {
+func (c cli) logIsThere(state string) error {
 	if _, err := os.Stat(begunFile(state)); err != nil {
 		return nil //nolint:nilerr // no log has been begun here
 	}
 	if _, err := os.Stat(filepath.Join(state, "log")); errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("the log is gone from %s: restore it, or move that directory away to begin anew", state)
+		return c.fault(words.LogGone, state)
 	}
 	return nil
 }
@@ -28,17 +29,17 @@ func begun(state string) error {
 	if _, err := os.Stat(begunFile(state)); err == nil {
 		return nil
 	}
-	return keep(begunFile(state), []byte("a log was begun here\n"))
+	return keep(begunFile(state), []byte("begun\n"))
 }
 
 // secret reads a random 32-byte value from a file, or makes it.
-func secret(path string) ([]byte, error) {
+func (c cli) secret(path string) ([]byte, error) {
 	b, err := os.ReadFile(path)
 	if err == nil && len(b) == 32 {
 		return b, nil
 	}
 	if err == nil {
-		return nil, fmt.Errorf("%s has %d bytes, not 32: it was damaged; restore it, or move the state directory away", path, len(b))
+		return nil, c.fault(words.KeyDamaged, path, len(b))
 	}
 	if !errors.Is(err, os.ErrNotExist) {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 
 func TestF5ALogThatIsGoneIsMissed(t *testing.T) {
 	state := t.TempDir()
-	if err := logIsThere(state); err != nil {
+	if err := (cli{}).logIsThere(state); err != nil {
 		t.Fatalf("a first start: %v", err)
 	}
 	if err := os.Mkdir(filepath.Join(state, "log"), 0o700); err != nil {
@@ -21,24 +21,24 @@ func TestF5ALogThatIsGoneIsMissed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := logIsThere(state); err != nil {
+	if err := (cli{}).logIsThere(state); err != nil {
 		t.Fatalf("the log is there: %v", err)
 	}
 	if err := os.Remove(filepath.Join(state, "log")); err != nil {
 		t.Fatal(err)
 	}
-	if err := logIsThere(state); err == nil || !strings.Contains(err.Error(), "the log is gone") {
+	if err := (cli{}).logIsThere(state); err == nil || !strings.Contains(err.Error(), "the log is gone") {
 		t.Fatalf("the log is gone: %v", err)
 	}
 }
 
 func TestKeyIsWholeOrRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys", "core")
-	first, err := secret(path)
+	first, err := cli{}.secret(path)
 	if err != nil || len(first) != 32 {
 		t.Fatal(len(first), err)
 	}
-	if again, err := secret(path); err != nil || !bytes.Equal(first, again) {
+	if again, err := (cli{}).secret(path); err != nil || !bytes.Equal(first, again) {
 		t.Fatal("another key", err)
 	}
 	if _, err := os.Stat(path + ".new"); err == nil {
@@ -47,7 +47,7 @@ func TestKeyIsWholeOrRefused(t *testing.T) {
 	if err := os.Truncate(path, 7); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := secret(path); err == nil || !strings.Contains(err.Error(), "damaged") {
+	if _, err := (cli{}).secret(path); err == nil || !strings.Contains(err.Error(), "damaged") {
 		t.Fatal(err)
 	}
 }

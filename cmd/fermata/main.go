@@ -17,6 +17,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
+
+	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
 const (
@@ -35,7 +37,7 @@ func main() {
 		name = "fermata" // core speaks of itself by the name that was typed
 	}
 	err = syscall.Exec(program, append([]string{name}, args...), os.Environ())
-	fmt.Fprintf(os.Stderr, "fermata: cannot run %s: %v\n", program, err)
+	fmt.Fprintln(os.Stderr, "fermata: "+language().Say(words.CannotRun, program, err))
 	os.Exit(exitCannotRun)
 }
 
@@ -69,7 +71,11 @@ func find(name string) (string, error) {
 	}
 	inPath, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("%s is missing: it belongs beside %s, or in a directory of PATH (%w)", name, self, errors.Unwrap(err))
+		return "", errors.New(language().Say(words.ProgramMissing, name, self, errors.Unwrap(err)))
 	}
 	return inPath, nil
 }
+
+// language is the environment's alone: reading config.yaml takes more than all
+// the rest of this program.
+func language() words.Words { return words.In(words.Choose("", os.Getenv)) }

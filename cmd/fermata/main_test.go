@@ -108,6 +108,14 @@ func TestPrograms(t *testing.T) {
 			t.Errorf("status %d, stderr %q", status, stderr)
 		}
 	})
+	t.Run("B125 missing, in Chinese", func(t *testing.T) {
+		cmd := exec.CommandContext(t.Context(), fermata, "acp")
+		cmd.Env = []string{"PATH=" + dir, "LANG=zh_CN.UTF-8"}
+		out, _ := cmd.CombinedOutput()
+		if !strings.HasPrefix(string(out), "fermata: 缺少 acp-frontend：") {
+			t.Errorf("it said %q", out)
+		}
+	})
 	t.Run("not a program", func(t *testing.T) {
 		status, _, _, stderr := run(fermata, system)
 		if status != exitCannotRun || !strings.Contains(stderr, "cannot run "+filepath.Join(beside, "tui-frontend")) {

@@ -8,10 +8,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -37,31 +37,29 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
+	w := words.In(words.Choose(place.Language(place.LanguageFlag(args)), os.Getenv))
 	dirs, err := place.Resolve()
 	if err != nil {
-		return err
+		return errors.New(w.Say(words.NoDirectories, err))
 	}
-	config, err := place.Load(filepath.Join(dirs.Config, "config.yaml"))
+	config, err := place.Load(dirs.ConfigFile())
 	if err != nil {
-		return err
+		return errors.New(w.Say(words.BadConfig, err))
 	}
-	w := words.In(words.Choose(config.Language, os.Getenv))
 	flags := flag.NewFlagSet("tui-frontend", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // it has no language but English
 	scope := flags.String("scope", events.DoorAll, w.Say(words.FlagScope))
-	language := flags.String("language", config.Language, w.Say(words.FlagLanguage))
+	flags.Func("language", w.Setting("language"), func(l string) error { return config.Set("language", l) })
 	socket := flags.String("socket", dirs.NATSSocket(), w.Say(words.FlagSocket))
-	flags.Usage = func() {
-		fmt.Fprintln(flags.Output(), w.Say(words.Usage))
-		flags.PrintDefaults()
-	}
-	if err := flags.Parse(args); err != nil {
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		usage(flags, w)
 		return err
+	case err != nil:
+		return errors.New(w.Say(words.WrongUse, err))
+	case flags.NArg() > 0:
+		return errors.New(w.Say(words.WrongUse, flags.Arg(0)))
 	}
-	if flags.NArg() > 0 {
-		flags.Usage()
-		return flag.ErrHelp
-	}
-	w = words.In(words.Choose(*language, os.Getenv))
 	if !term.IsTerminal(os.Stdin.Fd()) || !term.IsTerminal(os.Stdout.Fd()) {
 		return errors.New(w.Say(words.NotATerminal))
 	}
@@ -72,6 +70,11 @@ func run(ctx context.Context, args []string) error {
 		}
 	}
 	return show(ctx, *socket, *scope, w)
+}
+
+func usage(flags *flag.FlagSet, w words.Words) {
+	fmt.Fprintln(os.Stderr, w.Say(words.Usage))
+	flags.VisitAll(func(f *flag.Flag) { fmt.Fprintf(os.Stderr, "\n  --%s VALUE\n      %s\n", f.Name, f.Usage) })
 }
 
 // show runs the client and the screen until one of them ends.

@@ -88,8 +88,8 @@ func checkCall(c events.HookCall) error {
 	if _, err := events.ParseID(string(c.Operation)); err != nil {
 		return err
 	}
-	if len(c.Secret) < 16 || len(c.Secret) > 128 {
-		return fmt.Errorf("the secret has %d bytes, it must have 16 to 128", len(c.Secret))
+	if err := checkSecret(c.Secret); err != nil {
+		return err
 	}
 	if c.Timeout < 0 || c.Timeout > maxTimeout {
 		return fmt.Errorf("a time limit of %g s is not possible", c.Timeout)

@@ -16,7 +16,10 @@ import (
 )
 
 // waiting is a desk at which everybody waits.
-type waiting struct{ arrived chan struct{} }
+type waiting struct {
+	agents.Desk
+	arrived chan struct{}
+}
 
 func (waiting) Propose(context.Context, core.Proposal) error { return nil }
 
@@ -41,11 +44,11 @@ func TestWaitingConnectionIsSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	desk := waiting{make(chan struct{})}
+	desk := waiting{arrived: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- agents.NewSocket(agents.Options{
+		done <- agents.NewSocket(agents.SocketOptions{
 			Listener: l, Desk: desk, Adapters: map[events.Agent]agents.Adapter{"generic": generic.Adapter{}},
 		}).Run(ctx)
 	}()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -121,11 +122,7 @@ func (o Object) Need(name string) (string, error) {
 // Only refuses a member that is not named.
 func (o Object) Only(names ...string) error {
 	for _, f := range o {
-		known := false
-		for _, n := range names {
-			known = known || n == f.Name
-		}
-		if !known {
+		if !slices.Contains(names, f.Name) {
 			return fmt.Errorf("unknown key %q; known are %s", clip(f.Name), strings.Join(names, ", "))
 		}
 	}
@@ -148,14 +145,24 @@ func (o Object) Encode() []byte {
 	return b.Bytes()
 }
 
-// quote writes a JSON string. Unlike json.Marshal it leaves < > & alone, so
-// that people can read what is sent.
-func quote(s string) string {
-	var b strings.Builder
+// Quote writes a JSON string that people can read: < > & stand as they are.
+func Quote(s string) json.RawMessage {
+	b, _ := marshal(s) // a string cannot fail
+	return b
+}
+
+func quote(s string) string { return string(Quote(s)) }
+
+// marshal writes JSON. Unlike json.Marshal it leaves < > & alone, so that people
+// can read what is sent.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string into memory cannot fail
-	return strings.TrimSuffix(b.String(), "\n")
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 func clip(s string) string {

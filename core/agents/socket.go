@@ -13,8 +13,8 @@ import (
 	"github.com/fermata-hitl/fermata/events"
 )
 
-// Options of a socket.
-type Options struct {
+// SocketOptions configure a [Socket]. Listener and Desk are required.
+type SocketOptions struct {
 	// Listener is agent.sock. Only the user's own processes may get through
 	// it; the socket does not ask who they are. It is closed when Run ends.
 	Listener net.Listener
@@ -49,7 +49,7 @@ const (
 
 // Socket serves agent.sock.
 type Socket struct {
-	o Options
+	o SocketOptions
 
 	mu     sync.Mutex
 	conns  map[net.Conn]struct{}
@@ -58,7 +58,7 @@ type Socket struct {
 }
 
 // NewSocket makes a socket. Run serves it.
-func NewSocket(o Options) *Socket {
+func NewSocket(o SocketOptions) *Socket {
 	if o.MaxConns == 0 {
 		o.MaxConns = 20_000
 	}
@@ -94,7 +94,7 @@ func (s *Socket) Run(ctx context.Context) error {
 				return err
 			}
 			s.o.Log.Error("cannot accept an agent's call", "error", err) // no file left, for instance
-			if !pause(ctx, 50*time.Millisecond) {
+			if sleep(ctx, 50*time.Millisecond) != nil {
 				return nil
 			}
 			continue
@@ -103,12 +103,13 @@ func (s *Socket) Run(ctx context.Context) error {
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) bool {
+// sleep waits, or returns why ctx ended.
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
-		return false
+		return context.Cause(ctx)
 	case <-time.After(d):
-		return true
+		return nil
 	}
 }
 
@@ -170,8 +171,7 @@ func (s *Socket) serve(ctx context.Context, c net.Conn) (waits bool) {
 		return false
 	}
 	if !event.Gated {
-		s.o.Log.Debug("observed", "agent", call.Agent, "event", call.Event)
-		_ = send(c, events.HookLine{})
+		_ = send(c, s.observe(ctx, c, call, event))
 		return false
 	}
 	adapter, ok := s.o.Adapters[event.Agent]
@@ -188,13 +188,53 @@ func (s *Socket) serve(ctx context.Context, c net.Conn) (waits bool) {
 }
 
 // mend, deferred, makes a panic a deny: nothing that an agent sends may take
-// the core down.
+// the core down. Of an observed event there is nothing to deny.
 func (s *Socket) mend(c net.Conn, call *events.HookCall) {
-	if p := recover(); p != nil {
-		s.o.Log.Error("a call broke its adapter", "agent", call.Agent, "event", call.Event, "panic", p,
-			"stack", string(debug.Stack()))
-		s.deny(c, *call, events.CodeNoCanonicalForm, "its payload broke the core's adapter")
+	p := recover()
+	if p == nil {
+		return
 	}
+	s.o.Log.Error("a call broke its adapter", "agent", call.Agent, "event", call.Event, "panic", p,
+		"stack", string(debug.Stack()))
+	agent, code := events.Agent(call.Agent), events.CodeNoCanonicalForm
+	line := Deny(agent, call.Event, code, NotChecked(code, "its payload broke the core's adapter"))
+	if e, known := Lookup(agent, call.Event); known && !e.Gated {
+		line = events.HookLine{}
+	}
+	_ = send(c, line)
+}
+
+// observe tells the desk of an event that nobody can stop, and gives the reply.
+// Whatever is wrong with it is the core's to know, and not the agent's. Only of a
+// tool's end the agent waits, when it has heard that the core has it.
+func (s *Socket) observe(ctx context.Context, c net.Conn, call events.HookCall, e NativeEvent) events.HookLine {
+	adapter, ok := s.o.Adapters[e.Agent]
+	if !ok {
+		return events.HookLine{}
+	}
+	log := s.o.Log.With("agent", call.Agent, "event", call.Event)
+	o, err := adapter.Observe(call)
+	if err != nil {
+		log.Warn("an observed event cannot be read", "error", err)
+		return events.HookLine{}
+	}
+	if o.Cwd == "" {
+		o.Cwd = call.Cwd
+	}
+	if OfTool(o.Signal) {
+		_ = send(c, events.HookLine{Accepted: true}) // it is recorded, whether the agent waits or not
+	}
+	heard, err := s.o.Desk.Observe(ctx, o)
+	if err != nil {
+		if ctx.Err() == nil {
+			log.Warn("an observed event was not recorded", "error", err)
+		}
+		return events.HookLine{}
+	}
+	if !OfTool(o.Signal) {
+		return events.HookLine{}
+	}
+	return adapter.Heard(call, heard)
 }
 
 // receive reads the call and finds its event in the table.
@@ -292,13 +332,20 @@ func refusalCode(r events.Reject) events.Code {
 		return events.CodeNoCanonicalForm
 	case events.RejectNotYours, events.RejectAlreadyCommitted, events.RejectUnknownOperation, events.RejectWithdrawn:
 		return events.CodeEnded
+	case events.RejectStaleVersion:
+		return events.CodeChangedAfterCheck
 	}
 	return events.CodeLogUnavailable
 }
 
 func (s *Socket) deny(c net.Conn, call events.HookCall, code events.Code, text string) {
 	s.o.Log.Warn("denied at the door", "agent", clip(call.Agent), "event", clip(call.Event), "code", code, "reason", text)
-	_ = send(c, Deny(events.Agent(call.Agent), call.Event, code, NotChecked(code, text)))
+	agent, reason := events.Agent(call.Agent), NotChecked(code, text)
+	if d, ok := s.o.Adapters[agent].(Denier); ok {
+		_ = send(c, d.Deny(call, code, reason))
+		return
+	}
+	_ = send(c, Deny(agent, call.Event, code, reason))
 }
 
 // send writes one line. A peer that does not read it within ten seconds is

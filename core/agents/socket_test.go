@@ -47,13 +47,16 @@ var errStopping = errors.New("stopping")
 // desk remembers what it was told, in order, and gives the verdict that the
 // test puts into verdicts.
 type desk struct {
-	mu       sync.Mutex
-	told     []string
-	proposed []core.Proposal
-	refuse   error
-	verdicts chan core.Verdict
-	fail     error
-	held     time.Duration // how long telling the last verdict took
+	agents.Desk // what an asker never needs
+	mu          sync.Mutex
+	told        []string
+	proposed    []core.Proposal
+	refuse      error
+	verdicts    chan core.Verdict
+	fail        error
+	held        time.Duration // how long telling the last verdict took
+	observed    []core.Observation
+	hooks       func() (core.Heard, error) // what hooks say to an observation
 }
 
 func (d *desk) say(format string, a ...any) {
@@ -99,6 +102,17 @@ func (d *desk) Notify(_ events.ID, _ string, tell func(core.Verdict, error)) fun
 
 func (d *desk) Receipt(context.Context, events.ID, string) error { d.say("receipt"); return nil }
 
+func (d *desk) Observe(_ context.Context, o core.Observation) (core.Heard, error) {
+	d.say("observe %s", o.Signal)
+	d.mu.Lock()
+	d.observed = append(d.observed, o)
+	d.mu.Unlock()
+	if d.hooks == nil {
+		return core.Heard{}, nil
+	}
+	return d.hooks()
+}
+
 func (d *desk) Gone(_ events.ID, _ string, r events.EndReason) { d.say("gone %s", r) }
 
 // broken is an adapter with a fault.
@@ -108,6 +122,10 @@ func (broken) Translate(events.HookCall) (core.Proposal, error) { panic("broken"
 
 func (broken) Reply(events.HookCall, core.Verdict) events.HookLine { panic("broken") }
 
+func (broken) Observe(events.HookCall) (core.Observation, error) { panic("broken") }
+
+func (broken) Heard(events.HookCall, core.Heard) events.HookLine { panic("broken") }
+
 // house is a socket that runs, and its desk.
 type house struct {
 	t    *testing.T
@@ -116,7 +134,7 @@ type house struct {
 	stop func()
 }
 
-func open(t *testing.T, o agents.Options) *house {
+func open(t *testing.T, o agents.SocketOptions) *house {
 	t.Helper()
 	h := &house{t: t, l: &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}, desk: &desk{verdicts: make(chan core.Verdict, 1)}}
 	o.Listener, o.Desk, o.Stopping = h.l, h.desk, errStopping
@@ -204,7 +222,7 @@ func call(agent, event, in string) string {
 
 var receipt = fmt.Sprintf("{\"receipt\":%q}\n", op)
 
-func bubble(t *testing.T, o agents.Options, f func(h *house)) {
+func bubble(t *testing.T, o agents.SocketOptions, f func(h *house)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, o)
@@ -223,13 +241,13 @@ func (h *house) told(want ...string) {
 }
 
 func TestCallIsProposedAnsweredAndConfirmed(t *testing.T) {
-	bubble(t, agents.Options{}, func(h *house) {
+	bubble(t, agents.SocketOptions{}, func(h *house) {
 		c := h.dial()
 		c.send(call("generic", "before_tool_call", stdin))
 		c.expect(events.HookLine{Accepted: true})
 		<-time.After(20 * time.Hour) // a person thinks; this is the bubble's clock
-		h.desk.verdicts <- core.Verdict{Allow: true, Code: events.CodeChecked, Args: []byte(`{"command":"ls"}`)}
-		c.expect(events.HookLine{Stdout: `{"decision":"allow","code":"checked","args":{"command":"ls"}}`})
+		h.desk.verdicts <- core.Verdict{Operation: op, Allow: true, Code: events.CodeChecked, Args: []byte(`{"command":"ls"}`)}
+		c.expect(events.HookLine{Stdout: `{"decision":"allow","code":"checked","operation":"01jq0000000000000000000000","args":{"command":"ls"}}`})
 		c.send(receipt)
 		c.ended()
 		h.told("propose", "receipt", "gone agent_gone")
@@ -237,7 +255,7 @@ func TestCallIsProposedAnsweredAndConfirmed(t *testing.T) {
 }
 
 func TestDenyIsConfirmedToo(t *testing.T) {
-	bubble(t, agents.Options{}, func(h *house) {
+	bubble(t, agents.SocketOptions{}, func(h *house) {
 		c := h.dial()
 		c.send(call("generic", "before_tool_call", stdin))
 		c.expect(events.HookLine{Accepted: true})
@@ -286,7 +304,7 @@ func TestB20LostAskerIsGone(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, agents.Options{}, func(h *house) {
+			bubble(t, agents.SocketOptions{}, func(h *house) {
 				c := h.dial()
 				c.send(call("generic", "before_tool_call", stdin))
 				c.expect(events.HookLine{Accepted: true})
@@ -300,7 +318,7 @@ func TestB20LostAskerIsGone(t *testing.T) {
 // An asker that does not read its verdict is given up after ten seconds, and
 // whoever decides does not wait for that.
 func TestSlowAskerHoldsUpNobody(t *testing.T) {
-	bubble(t, agents.Options{}, func(h *house) {
+	bubble(t, agents.SocketOptions{}, func(h *house) {
 		c := h.dial()
 		c.send(call("generic", "before_tool_call", stdin))
 		c.expect(events.HookLine{Accepted: true})
@@ -317,7 +335,7 @@ func TestSlowAskerHoldsUpNobody(t *testing.T) {
 // The end of a core ends no operation: connections close without a verdict,
 // and the desk does not hear that askers went.
 func TestF3StoppingCoreSaysNothing(t *testing.T) {
-	bubble(t, agents.Options{}, func(h *house) {
+	bubble(t, agents.SocketOptions{}, func(h *house) {
 		c := h.dial()
 		c.send(call("generic", "before_tool_call", stdin))
 		c.expect(events.HookLine{Accepted: true})
@@ -333,7 +351,7 @@ func TestF3StoppingCoreSaysNothing(t *testing.T) {
 		"at the verdict":  func(d *desk) { d.fail = errStopping },
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, agents.Options{}, func(h *house) {
+			bubble(t, agents.SocketOptions{}, func(h *house) {
 				prepare(h.desk)
 				c := h.dial()
 				c.send(call("generic", "before_tool_call", stdin))
@@ -371,14 +389,13 @@ func TestBadCallsAreDenied(t *testing.T) {
 		{"unknown agent", call("nobody", "x", "{}"), "knows no event"},
 		{"unknown event", call("gemini", "AfterLunch", "{}"), "knows no event"},
 		{"no adapter yet", call("claude", "PreToolUse", "{}"), "no adapter for claude"},
-		{"unsupported gate", call("gemini", "BeforeAgent", "{}"), "not supported yet"},
-		{"unsupported generic gate", call("generic", "user_prompt_submit", "{}"), "not supported yet"},
+		{"a prompt without a session", call("gemini", "BeforeAgent", "{}"), "is missing"},
 		{"broken adapter", call("qwen", "PreToolUse", "{}"), "broke the core's adapter"},
 		{"empty stdin", call("generic", "before_tool_call", ""), "got nothing"},
 		{"control without control", call(agents.ControlAgent, "status", ""), "knows no event"},
 		{"something behind it", strings.TrimSuffix(call("generic", "before_tool_call", stdin), "\n") + "\n{}", "something follows"},
 	}
-	bubble(t, agents.Options{}, func(h *house) {
+	bubble(t, agents.SocketOptions{}, func(h *house) {
 		for _, c := range cases {
 			t.Log(c.name)
 			k := h.dial()
@@ -390,10 +407,12 @@ func TestBadCallsAreDenied(t *testing.T) {
 	})
 }
 
+// Whatever arrives about an observed event, the agent hears a yes at once.
 func TestObservedEventsAreNeverHeldUp(t *testing.T) {
-	bubble(t, agents.Options{}, func(h *house) {
+	bubble(t, agents.SocketOptions{}, func(h *house) {
 		for _, line := range []string{
 			call("gemini", "AfterTool", "{}"), call("claude", "Stop", "not JSON"), call("generic", "session_end", ""),
+			call("generic", "after_tool_call", `{"session_id":"s"}`), call("qwen", "Stop", "{}"),
 			`{"v":1,"agent":"gemini","event":"SessionEnd"}` + "\n",
 		} {
 			c := h.dial()
@@ -402,7 +421,78 @@ func TestObservedEventsAreNeverHeldUp(t *testing.T) {
 			c.ended()
 		}
 		h.told()
+		h.desk.hooks = func() (core.Heard, error) { return core.Heard{Context: "unheard"}, errors.New("the log is away") }
+		for _, event := range []string{"session_end", "turn_is_no_event", "before_turn"} {
+			c := h.dial()
+			c.send(call("generic", event, `{"session_id":"s","agent":"generic","cwd":"/w"}`))
+			if event == "turn_is_no_event" {
+				c.denied("knows no event")
+				continue
+			}
+			c.expect(events.HookLine{})
+			c.ended()
+		}
+		h.told("observe session_end", "observe before_turn")
 	})
+}
+
+// Of a tool's end the agent hears that it is recorded, and then what hooks say,
+// however long they take.
+func TestB89ToolsEndWaitsForWhatHooksSay(t *testing.T) {
+	const stdin = `{"session_id":"s","agent":"generic","cwd":"/w","operation":"01jq0000000000000000000000",` +
+		`"tool":{"name":"bash","kind":"shell","args":{"command":"ls"}},"result":{"text":"a\nb","duration_ms":1.5}}`
+	for _, event := range []string{"after_tool_call", "tool_error"} {
+		bubble(t, agents.SocketOptions{}, func(h *house) {
+			h.desk.hooks = func() (core.Heard, error) {
+				<-time.After(20 * time.Second) // of the bubble's clock
+				return core.Heard{Context: "look <here>"}, nil
+			}
+			c := h.dial()
+			c.send(call("generic", event, stdin))
+			c.expect(events.HookLine{Accepted: true})
+			c.expect(events.HookLine{Stdout: `{"extra_context":"look <here>"}`})
+			c.ended()
+			want := []core.Observation{{
+				Signal: core.Signal(event), Agent: "generic", Native: "s", Cwd: "/w", Path: "main", Operation: op,
+				Tool: events.Tool{Name: "bash", Kind: "shell"}, Args: []byte(`{"command":"ls"}`),
+				Result: &core.ToolResult{Text: "a\nb", Duration: 1500 * time.Microsecond},
+			}}
+			if diff := cmp.Diff(want, h.desk.observed); diff != "" {
+				t.Errorf("observed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An input that is refused anywhere at the door comes back as it was written.
+func TestB90B91B92RefusedInputComesBack(t *testing.T) {
+	const text = `"say \u003cb\u003e\t日本 \/ \ud83d\ude00"`
+	for word, kind := range map[string]string{`,"kind":"prompt"`: "prompt", "": "prompt", `,"kind":"injection"`: "injection", `,"kind":"retry_note"`: "retry_note"} {
+		stdin := `{"session_id":"s","agent":"generic","cwd":"/w","input":{"text":` + text + word + `}}`
+		want := func(code, reason string) string {
+			return `{"decision":"deny","code":"` + code + `","refused":"` + kind + `","reason":"` + reason + `","text":` + text + `}`
+		}
+		bubble(t, agents.SocketOptions{}, func(h *house) {
+			c := h.dial()
+			c.send(call("generic", "user_prompt_submit", stdin))
+			c.expect(events.HookLine{Accepted: true})
+			h.desk.verdicts <- core.Verdict{Code: events.CodeDeclined, Message: "no"}
+			c.expect(events.HookLine{Exit: 2, Stdout: want("declined", "no"), Stderr: "no\n"})
+
+			h.desk.refuse = &events.Refused{Code: events.RejectLogUnavailable, Hint: "full"}
+			c = h.dial()
+			c.send(call("generic", "user_prompt_submit", stdin))
+			reason := agents.NotChecked(events.CodeLogUnavailable, "log_unavailable: full")
+			c.expect(events.HookLine{Exit: 2, Stdout: want("log_unavailable", reason), Stderr: reason + "\n"})
+
+			c = h.dial()
+			c.send(call("generic", "user_prompt_submit", strings.Replace(stdin, `"cwd":"/w"`, `"cwd":"w"`, 1)))
+			l, err := c.line()
+			if err != nil || l.Exit != 2 || !strings.HasSuffix(l.Stdout, `,"text":`+text+`}`) {
+				t.Errorf("a call that is wrong in something else: %+v, %v", l, err)
+			}
+		})
+	}
 }
 
 func TestDeskRefuses(t *testing.T) {
@@ -410,7 +500,7 @@ func TestDeskRefuses(t *testing.T) {
 		events.RejectLogUnavailable: events.CodeLogUnavailable, events.RejectNotYours: events.CodeEnded,
 		events.RejectMalformed: events.CodeNoCanonicalForm, events.RejectInternal: events.CodeLogUnavailable,
 	} {
-		bubble(t, agents.Options{}, func(h *house) {
+		bubble(t, agents.SocketOptions{}, func(h *house) {
 			h.desk.refuse = &events.Refused{Code: code, Hint: "so it is"}
 			c := h.dial()
 			c.send(call("generic", "before_tool_call", stdin))
@@ -418,7 +508,7 @@ func TestDeskRefuses(t *testing.T) {
 			h.told("propose")
 		})
 	}
-	bubble(t, agents.Options{}, func(h *house) {
+	bubble(t, agents.SocketOptions{}, func(h *house) {
 		h.desk.fail = errors.New("the disk is gone")
 		c := h.dial()
 		c.send(call("generic", "before_tool_call", stdin))
@@ -429,7 +519,7 @@ func TestDeskRefuses(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	bubble(t, agents.Options{}, func(h *house) {
+	bubble(t, agents.SocketOptions{}, func(h *house) {
 		began := time.Now()
 		c := h.dial()
 		c.send("{")
@@ -441,7 +531,7 @@ func TestLimits(t *testing.T) {
 		go long.send(strings.Repeat("x", agents.MaxLine+2))
 		long.denied("(too_large)")
 	})
-	bubble(t, agents.Options{MaxConns: 2}, func(h *house) {
+	bubble(t, agents.SocketOptions{MaxConns: 2}, func(h *house) {
 		first, second := h.dial(), h.dial()
 		synctest.Wait()
 		third := h.dial()
@@ -466,7 +556,7 @@ func TestDeadlineIsTheAgents(t *testing.T) {
 		{"gemini", "BeforeTool", `{"session_id":"s","hook_event_name":"BeforeTool","tool_name":"x","tool_input":{}}`, 0, time.Minute},
 		{"gemini", "BeforeTool", `{"session_id":"s","hook_event_name":"BeforeTool","tool_name":"x","tool_input":{}}`, 600, 10 * time.Minute},
 	} {
-		bubble(t, agents.Options{}, func(h *house) {
+		bubble(t, agents.SocketOptions{}, func(h *house) {
 			b, _ := json.Marshal(events.HookCall{V: 1, Operation: op, Secret: secret, Agent: c.agent, Event: c.event, Stdin: c.in, Cwd: "/here", Timeout: c.timeout})
 			k := h.dial()
 			k.send(string(b) + "\n")
@@ -485,7 +575,7 @@ func TestDeadlineIsTheAgents(t *testing.T) {
 }
 
 func TestControl(t *testing.T) {
-	o := agents.Options{Control: func(_ context.Context, event string) (string, error) {
+	o := agents.SocketOptions{Control: func(_ context.Context, event string) (string, error) {
 		if event != agents.ControlStatus {
 			return "", errors.New("no such word")
 		}

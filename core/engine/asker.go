@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -31,7 +32,9 @@ func (e *Engine) Propose(ctx context.Context, p core.Proposal) error {
 	if err != nil {
 		return err
 	}
-	op := newOperation(ses.place, p.Operation, core.State{ID: p.Operation, Turn: p.Turn, Traceparent: p.Traceparent})
+	op := newOperation(ses.place, p.Operation, core.State{
+		ID: p.Operation, Turn: ses.turnOf(p.Kind, p.Turn), Traceparent: p.Traceparent,
+	})
 	op.askers = 1
 	op.turn <- struct{}{} // nobody else may decide before it is proposed
 	if other, err := e.admit(op); err != nil {
@@ -39,7 +42,9 @@ func (e *Engine) Propose(ctx context.Context, p core.Proposal) error {
 	} else if other != nil {
 		return e.join(other, p.Secret)
 	}
-	if err = e.propose(op, p); err != nil {
+	// Asked only now: a signal that came before has left its mark, and one that
+	// comes later finds the operation.
+	if err = e.propose(op, p, e.standing(ses, p.Operation, p.Kind, op.state.Turn)); err != nil {
 		e.giveUp(op) // a hook that it may have started decides nothing
 	}
 	<-op.turn
@@ -55,6 +60,15 @@ func (e *Engine) Propose(ctx context.Context, p core.Proposal) error {
 func check(p core.Proposal) error {
 	if _, err := events.ParseID(string(p.Operation)); err != nil {
 		return refuse(events.RejectMalformed, err.Error())
+	}
+	switch p.Kind {
+	case events.KindToolCall:
+	case events.KindUserPrompt, events.KindInjection, events.KindRetryNote:
+		if !bytes.HasPrefix(bytes.TrimLeft(p.Args, " \t\r\n"), []byte(`"`)) {
+			return refuse(events.RejectMalformed, "an input is a text, as a JSON string")
+		}
+	default:
+		return refuse(events.RejectMalformed, fmt.Sprintf("unknown kind of operation %.40q", p.Kind))
 	}
 	if len(p.Secret) < 16 || len(p.Secret) > 128 {
 		return refuse(events.RejectMalformed, "the operation's secret must have 16 to 128 bytes")
@@ -72,6 +86,7 @@ func check(p core.Proposal) error {
 		{"profile", p.Profile, 512},
 		{"traceparent", p.Traceparent, 256},
 		{"session id", p.Native, 2 << 20},
+		{"parent's session id", p.Parent, 2 << 20},
 	} {
 		if len(field.value) > field.most {
 			return refuse(events.RejectMalformed, fmt.Sprintf("the %s has %d bytes; %d is the most", field.name, len(field.value), field.most))
@@ -80,31 +95,33 @@ func check(p core.Proposal) error {
 	return nil
 }
 
-func (e *Engine) propose(op *operation, p core.Proposal) error {
-	cmd := core.Propose{At: e.at(), Op: events.OperationProposed{
+// propose writes the operation's beginning. End is why its reason to exist is
+// gone already, "" while it is not.
+func (e *Engine) propose(op *operation, p core.Proposal, end events.EndReason) error {
+	cmd := core.Propose{At: e.at(), End: end, Op: events.OperationProposed{
 		Kind: p.Kind, Agent: p.Agent, Path: p.Path, Tool: p.Tool, Cwd: p.Cwd, Profile: p.Profile,
-		Secret: events.DigestOf([]byte(p.Secret)), AgentDeadline: events.At(p.Deadline),
+		Secret: events.DigestOf([]byte(p.Secret)), AgentDeadline: events.At(p.Deadline), Leased: p.Leased,
 	}}
-	sub := hooks.Subject{Event: p.Event, Agent: p.Agent, Profile: p.Profile, Cwd: p.Cwd, Tool: p.Tool, Args: p.Args}
+	sub := hooks.Subject{Event: gateOf(p.Kind), Agent: p.Agent, Profile: p.Profile, Cwd: p.Cwd, Tool: p.Tool, Args: p.Args}
 	set, err := e.o.Rules.For(p.Cwd)
 	if err != nil {
-		cmd.Refuse, cmd.Reason = events.CodeHooksConfigInvalid, err.Error()
+		cmd.Refuse, cmd.Reason = rulesCode(err), err.Error()
 	} else {
 		op.set, cmd.Op.Config = set, set.Digest
 	}
 	e.arguments(&cmd, set, p, sub)
 	s := op.state
 	if cmd.Refuse == "" {
-		n := core.Next{Plan: core.Plan{Config: set.Digest}, Run: e.newID(), Available: e.capable(op.place.Value()) > 0}
 		sub.Args = cmd.Args
-		n.Plan.Hooks = set.Plan(sub)
+		n := core.Next{Plan: planOf(set, sub, 0), Run: e.newID(), Available: e.capable(op.place.Value()) > 0}
+		n.Watch = e.newIDs(len(n.Plan.Watch))
 		cmd.Next = n
 	}
 	d, err := core.Decide(s, cmd)
 	if err != nil {
 		return err
 	}
-	_, err = e.write(op, s, d, 0, e.o.Owner)
+	_, err = e.write(e.ctx, op, s, d, 0, e.o.Owner)
 	return err
 }
 
@@ -143,9 +160,14 @@ func (e *Engine) Receipt(_ context.Context, id events.ID, secret string) error {
 	return e.asker(op, secret, func(core.State) core.Command { return core.Receipt{At: e.at()} })
 }
 
-// Finish reports what became of a committed operation; ran is the digest of
-// the arguments that ran, "" if nobody saw it.
-func (e *Engine) Finish(_ context.Context, id events.ID, secret string, outcome events.Outcome, ran events.Digest) error {
+// Commit is the receipt of an asker that runs the operation itself, right before
+// it does. Digest is of what is about to run: any other than the checked one ends
+// the operation, and is refused as stale_version. Its error means that the asker
+// must not run anything.
+func (e *Engine) Commit(_ context.Context, id events.ID, secret string, digest events.Digest) error {
+	if digest == "" {
+		return refuse(events.RejectMalformed, "say the digest of what is about to run")
+	}
 	op, ok := e.lookup(id)
 	if !ok {
 		var err error
@@ -153,9 +175,20 @@ func (e *Engine) Finish(_ context.Context, id events.ID, secret string, outcome 
 			return err
 		}
 	}
-	return e.asker(op, secret, func(core.State) core.Command {
-		return core.Finish{At: e.at(), Outcome: outcome, Ran: ran}
-	})
+	return e.asker(op, secret, func(core.State) core.Command { return core.Commit{At: e.at(), Digest: digest} })
+}
+
+// Withdraw ends an operation that its asker does not want any more. What was
+// committed and taken is the asker's: only a report ends it.
+func (e *Engine) Withdraw(_ context.Context, id events.ID, secret string, reason events.EndReason) error {
+	if events.ResultOf(reason) != events.ResultWithdrawn {
+		return refuse(events.RejectMalformed, fmt.Sprintf("%.40q is no reason to withdraw", reason))
+	}
+	op, ok := e.lookup(id)
+	if !ok {
+		return nil // it has left memory, so it has ended or is its asker's
+	}
+	return e.asker(op, secret, func(core.State) core.Command { return core.Withdraw{At: e.at(), Reason: reason} })
 }
 
 func (e *Engine) asker(op *operation, secret string, want wants) error {
@@ -266,6 +299,11 @@ func (e *Engine) rejoin(op *operation, secret string) error {
 		e.forget(again)
 		return err
 	}
+	if ses, no := e.sessionAt(again.place.Value()); no == nil {
+		if end := e.standing(ses, s.ID, s.Proposed.Kind, s.Turn); end != "" {
+			e.withdraw(again, end)
+		}
+	}
 	e.takeUp(again)
 	return nil
 }
@@ -282,11 +320,47 @@ func (e *Engine) reload(id events.ID) (*operation, error) {
 	if err != nil {
 		return nil, refuse(events.RejectInternal, err.Error())
 	}
-	s, err := e.fold(at)
+	return e.read(Place{p.Project, p.Session}, id)
+}
+
+// read makes an operation of what the log has.
+func (e *Engine) read(p Place, id events.ID) (*operation, error) {
+	s, err := e.fold(events.OperationSubject(p.Project, p.Session, id))
 	if err != nil {
 		return nil, e.appendFailed(err)
 	}
-	return newOperation(Place{p.Project, p.Session}, id, s), nil
+	if s.Phase == core.PhaseNone {
+		return nil, refuse(events.RejectUnknownOperation, "")
+	}
+	return newOperation(p, id, s), nil
+}
+
+// keep holds an operation in memory until unhold, or the one that is there. All
+// that is decided about it then passes one mailbox.
+func (e *Engine) keep(op *operation) (*operation, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stopped() {
+		return nil, ErrStopped
+	}
+	if other, ok := e.ops[op.id]; ok {
+		op = other
+	}
+	e.ops[op.id] = op
+	op.hold()
+	return op, nil
+}
+
+// holdAt holds an operation, in memory or not.
+func (e *Engine) holdAt(p Place, id events.ID) (*operation, error) {
+	op, ok := e.lookup(id)
+	if !ok {
+		var err error
+		if op, err = e.read(p, id); err != nil {
+			return nil, err
+		}
+	}
+	return e.keep(op)
 }
 
 func (e *Engine) lookup(id events.ID) (*operation, bool) {

@@ -4,8 +4,9 @@
 //
 // The one path is [Engine.decide] in operation.go. Everything else either
 // leads there (asker.go for agents, answerer.go for frontends, hook.go and
-// timer.go for what the core itself does) or tells what happened (view.go for
-// frontends, waiter.go for agents).
+// timer.go for what the core itself does, watch.go and after.go for hooks that
+// decide nothing) or tells what happened (view.go for frontends, waiter.go for
+// agents).
 // A fact leaves the core only after the log has acknowledged it.
 package engine
 
@@ -95,6 +96,12 @@ type Options struct {
 	// HookTrace makes the TRACEPARENT of a hook's run, so that a hook can export
 	// spans below its own; nil = none.
 	HookTrace func(s core.State, run events.ID) string
+	// OnLeave is called when a session has left memory, after the last message of
+	// its feed.
+	OnLeave func(events.SessionHead)
+	// Outbox keeps the deliveries of durable hooks over the core's end; nil = they
+	// are kept in memory only.
+	Outbox Outbox
 	// Feed publishes a message of a session's feed, in the order of the calls.
 	Feed   func(p Place, feed string, seq uint64, live events.Live)
 	Logger *slog.Logger
@@ -116,7 +123,14 @@ type Engine struct {
 	sessions  map[events.Token]*session
 	frontends map[events.ID]*frontend
 	ended     ended
+	feedFloor uint64 // no session that opens in this epoch begins its feed below it
 	draining  bool
+
+	slots    *slots
+	repeats  *repeats
+	watchers *watchers
+	outbox   *outbox
+	loose    looseRuns // while the log is scanned
 
 	// barrier is held shared around append and apply, and whole while the
 	// states are copied for a snapshot.
@@ -140,6 +154,9 @@ func New(o Options) *Engine {
 	if o.OnSession == nil {
 		o.OnSession = func(events.SessionHead) {}
 	}
+	if o.OnLeave == nil {
+		o.OnLeave = func(events.SessionHead) {}
+	}
 	if o.Feed == nil {
 		o.Feed = func(Place, string, uint64, events.Live) {}
 	}
@@ -154,6 +171,11 @@ func New(o Options) *Engine {
 		sessions:  map[events.Token]*session{},
 		frontends: map[events.ID]*frontend{},
 		ended:     newEnded(10_000),
+		slots:     newSlots(),
+		repeats:   newRepeats(),
+		watchers:  newWatchers(),
+		outbox:    newOutbox(o.Outbox, o.Logger),
+		loose:     looseRuns{},
 		searching: make(chan struct{}, 1),
 	}
 }
@@ -161,6 +183,7 @@ func New(o Options) *Engine {
 // Recover folds the log and takes up what was open. It must return before any
 // door opens.
 func (e *Engine) Recover(ctx context.Context) error {
+	e.outbox.load()
 	if err := e.recover(ctx); err != nil {
 		return fmt.Errorf("recover from the log: %w", err)
 	}
@@ -168,18 +191,26 @@ func (e *Engine) Recover(ctx context.Context) error {
 }
 
 // Run keeps the engine alive until ctx ends, then waits for what it started and
-// writes a last snapshot. It ends nothing: a core that goes down keeps its
-// operations open for the next one.
+// writes a last snapshot. It ends no operation: a core that goes down keeps them
+// open for the next one. Runs that nothing waits for have the grace of their
+// rules to end.
 func (e *Engine) Run(ctx context.Context) error {
-	usage := time.NewTicker(5 * time.Second)
-	defer usage.Stop()
+	often, seldom := time.NewTicker(5*time.Second), time.NewTicker(time.Minute)
+	defer often.Stop()
+	defer seldom.Stop()
+	e.redeliver()
 	for {
 		select {
-		case <-usage.C:
+		case <-often.C:
 			e.checkUsage(ctx)
+			e.redeliver()
+		case <-seldom.C:
+			e.idle()
 		case <-ctx.Done():
+			e.watchers.close()
 			e.stop(ErrStopped)
 			e.quiesce()
+			e.watchers.drain(func(*watch) bool { return true })
 			e.tasks.Wait()
 			e.snapshot()
 			return context.Cause(ctx)
@@ -226,8 +257,22 @@ func (e *Engine) checkUsage(ctx context.Context) {
 func (e *Engine) now() time.Time    { return time.Now() }
 func (e *Engine) at() events.Micros { return events.At(time.Now()) }
 func (e *Engine) newID() events.ID  { return NewID(time.Now()) }
-func (e *Engine) stopped() bool     { return e.ctx.Err() != nil }
-func (e *Engine) salt() []byte      { s := make([]byte, events.SaltSize); _, _ = rand.Read(s); return s }
+func (e *Engine) newIDs(n int) []events.ID {
+	if n == 0 {
+		return nil
+	}
+	ids := make([]events.ID, n)
+	for i := range ids {
+		ids[i] = e.newID()
+	}
+	return ids
+}
+
+// leftSession forgets what was remembered for a session that left memory.
+func (e *Engine) leftSession(p Place) { e.repeats.forget(p) }
+
+func (e *Engine) stopped() bool { return e.ctx.Err() != nil }
+func (e *Engine) salt() []byte  { s := make([]byte, events.SaltSize); _, _ = rand.Read(s); return s }
 
 // NewID makes an id with fresh randomness.
 func NewID(at time.Time) events.ID {

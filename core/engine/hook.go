@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -15,13 +17,14 @@ import (
 // subject is what hooks of this operation match on, for the given arguments.
 func subject(s core.State, args []byte) hooks.Subject {
 	return hooks.Subject{
-		Event: hookEvent(s), Agent: s.Proposed.Agent, Profile: s.Proposed.Profile, Cwd: s.Proposed.Cwd,
+		Event: gateOf(s.Proposed.Kind), Agent: s.Proposed.Agent, Profile: s.Proposed.Profile, Cwd: s.Proposed.Cwd,
 		Tool: s.Proposed.Tool, Args: args,
 	}
 }
 
-func hookEvent(s core.State) events.HookEvent {
-	if s.Proposed.Kind == events.KindToolCall {
+// gateOf is the event whose hooks an operation must pass.
+func gateOf(k events.Kind) events.HookEvent {
+	if k == events.KindToolCall {
 		return events.BeforeToolCall
 	}
 	return events.UserPromptSubmit
@@ -33,21 +36,58 @@ func hookEvent(s core.State) events.HookEvent {
 func (e *Engine) next(op *operation, s core.State, args []byte) core.Next {
 	n := core.Next{Run: e.newID(), Available: e.capable(op.place.Value()) > 0}
 	sub := subject(s, args)
+	from, watchers := s.Cursor, 0
+	if s.RunOpen {
+		from = s.Run.Hook.Index + 1
+	}
 	now, err := e.o.Rules.For(s.Proposed.Cwd)
 	switch {
 	case err != nil:
-		// The file is broken now: what was checked must not run under rules
-		// that nobody can read.
-		n.Fail, n.FailReason = events.CodeHooksConfigInvalid, err.Error()
+		// The file is broken now, or not trusted any more: what was checked must
+		// not run under rules that nobody can read or has agreed to.
+		n.Fail, n.FailReason = rulesCode(err), err.Error()
 	case now.Digest != s.Config:
-		n.Fresh = &core.Plan{Config: now.Digest, Hooks: now.Plan(sub)}
+		fresh := planOf(now, sub, 0)
+		n.Fresh, watchers = &fresh, len(fresh.Watch)
 	}
 	// Without the rules that it began with, the plan stays of no configuration:
 	// core then takes the fresh one from its first hook, or refuses.
 	if set := e.adopt(op, s.Config, now); set != nil {
-		n.Plan = core.Plan{Config: set.Digest, Hooks: set.Plan(sub)}
+		n.Plan = planOf(set, sub, from)
+		if from > 0 && !bytes.Equal(args, s.Args()) { // it may be checked again from its first hook
+			if h, ok := set.Next(sub, 0); ok && h.Index < from {
+				n.Plan.Hooks = append([]events.Hook{h}, n.Plan.Hooks...)
+			}
+		}
 	}
+	n.Watch = e.newIDs(max(watchers, len(n.Plan.Watch)))
 	return n
+}
+
+// planOf is what a set has for an operation that has come to one of its hooks: the
+// next that matches, or, when there is none, those that watch it run. Asking for
+// more would match every rule again at each step.
+func planOf(set *hooks.Set, sub hooks.Subject, from int) core.Plan {
+	p := core.Plan{Config: set.Digest}
+	if h, ok := set.Next(sub, from); ok {
+		p.Hooks = []events.Hook{h}
+		return p
+	}
+	for _, w := range set.Watchers(sub) {
+		p.Watch = append(p.Watch, core.WatchHook{Hook: w.Hook, Mode: w.Mode, Durable: w.Durable})
+	}
+	return p
+}
+
+// rulesCode is why no rules could be had.
+func rulesCode(err error) events.Code {
+	if c, ok := errors.AsType[interface {
+		error
+		Code() events.Code
+	}](err); ok {
+		return c.Code()
+	}
+	return events.CodeHooksConfigInvalid
 }
 
 // adopt returns the rules that an operation stands under, nil if this core does
@@ -68,47 +108,44 @@ func (e *Engine) adopt(op *operation, config events.Digest, now *hooks.Set) *hoo
 // launch starts the hook that a decision is about to record, so that its run
 // overlaps the append. It returns what ends the run again should the log not
 // take the decision; the verdict waits for the operation's turn in any case.
-func (e *Engine) launch(op *operation, s core.State, m events.Message) (cancel func()) {
-	after := s
-	for _, ev := range m.Events {
-		after = core.Evolve(after, ev)
-		started, ok := ev.(events.HookStarted)
-		if !ok {
-			continue
-		}
-		args, ok := m.Body(events.ArgsBody(started.Version))
-		if !ok {
-			args = s.Body(events.ArgsBody(started.Version))
-		}
-		set := e.adopt(op, after.Config, nil)
-		if set == nil { // a recheck or a restart has brought it under today's
-			now, _ := e.o.Rules.For(after.Proposed.Cwd)
-			set = e.adopt(op, after.Config, now)
-		}
-		ctx, end := context.WithCancel(e.ctx)
-		op.mu.Lock()
-		op.running, op.endRun = started.Run, end
-		op.mu.Unlock()
-		run := hookRun{op: op, started: started, set: set, state: after, args: args}
-		e.tasks.Go(func() {
-			defer end()
-			e.runHook(ctx, run)
-		})
-		return end
+func (e *Engine) launch(op *operation, s core.State, d core.Decision) (cancel func()) {
+	after := core.After(s, d)
+	if !after.RunOpen || !begins(d, after.Run.Run) {
+		return func() {}
 	}
-	return func() {}
+	run := e.openRun(op, after)
+	ctx, end := context.WithCancel(e.ctx)
+	op.mu.Lock()
+	op.running, op.endRun = after.Run.Run, end
+	op.mu.Unlock()
+	e.tasks.Go(func() {
+		defer end()
+		e.runHook(ctx, run)
+	})
+	return end
 }
 
+// hookRun is a run at the gate; set is nil when its rules are gone.
 type hookRun struct {
 	op      *operation
-	started events.HookStarted
+	started core.Run
 	set     *hooks.Set
 	state   core.State
 	args    []byte
 }
 
+// openRun is the run that is open in a state.
+func (e *Engine) openRun(op *operation, s core.State) hookRun {
+	set := e.adopt(op, s.Config, nil)
+	if set == nil { // a recheck or a restart has brought it under today's
+		now, _ := e.o.Rules.For(s.Proposed.Cwd)
+		set = e.adopt(op, s.Config, now)
+	}
+	return hookRun{op: op, started: s.Run, set: set, state: s, args: s.Body(events.ArgsBody(s.Run.Version))}
+}
+
 func (e *Engine) runHook(ctx context.Context, r hookRun) {
-	res, hook := e.execute(ctx, r)
+	res, waited, hook := e.execute(ctx, r)
 	cut := ctx.Err() != nil
 	r.op.mu.Lock()
 	if r.op.running == r.started.Run {
@@ -126,7 +163,9 @@ func (e *Engine) runHook(ctx context.Context, r hookRun) {
 			// It was ended because the append seemed lost; the log has it after all.
 			return core.Abandon{At: e.at(), Next: e.next(r.op, s, s.Args())}
 		}
-		return e.hookDone(r, hook, res, s)
+		done := e.hookDone(r, hook, res, s)
+		done.Waited = waited.Microseconds()
+		return done
 	})
 	if err != nil && !e.stopped() {
 		e.giveUp(r.op)
@@ -134,46 +173,82 @@ func (e *Engine) runHook(ctx context.Context, r hookRun) {
 	e.settle(r.op)
 }
 
-// execute runs the hook. A fault of the core's own in it is a failed hook,
-// never an allow.
-func (e *Engine) execute(ctx context.Context, r hookRun) (res hooks.Result, hook hooks.Hook) {
+func (e *Engine) execute(ctx context.Context, r hookRun) (hooks.Result, time.Duration, hooks.Hook) {
 	if r.set == nil {
 		return hooks.Result{
 			Effect: events.EffectBlock, Outcome: events.RunMissing, Code: events.CodeHookMissing,
 			Reason: fmt.Sprintf("hook %s is no longer in the rules", r.started.Hook.ID),
-		}, hook
+		}, 0, hooks.Hook{}
 	}
-	hook = r.set.Hook(r.started.Hook.Index)
+	hook := r.set.Hook(r.started.Hook.Index)
+	in := hooks.Input{Payload: e.payload(r), Cwd: r.state.Proposed.Cwd}
+	if hook.Run.Type != hooks.RunVerdict {
+		in.Env = e.environment(r.state, r.started.Run)
+	}
+	res, waited := e.attend(ctx, r.op.place.Value(), r.set, hook, in)
+	return res, waited, hook
+}
+
+// attend runs one hook when its turn among its session's has come; waited is how
+// long that took. A fault of the core's own in it is a failed hook, never an
+// allow.
+func (e *Engine) attend(ctx context.Context, p Place, set *hooks.Set, hook hooks.Hook, in hooks.Input) (res hooks.Result, waited time.Duration) {
+	if hook.Run.Type != hooks.RunVerdict && !hook.Detach {
+		leave, stood, err := e.slots.take(ctx, p, set.Settings.MaxParallel)
+		waited = stood
+		if err != nil {
+			hook.OnError = hooks.OnErrorBlock // should its result be acted on all the same
+			res = hooks.Failure(hook, events.CodeHookFailed, "it was ended before it could start")
+			res.Outcome = events.RunAbandoned
+			return res, waited
+		}
+		defer leave()
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			e.o.Logger.Error("a hook's run panicked", "hook", hook.Ref.ID, "panic", p, "stack", string(debug.Stack()))
 			res = hooks.Failure(hook, events.CodeHookFailed, "the core failed while it ran the hook")
 		}
 	}()
-	return e.o.Run(ctx, hook, hooks.Input{Payload: e.payload(r), Env: e.environment(r), Cwd: r.state.Proposed.Cwd}), hook
+	in.Payload.Timestamp = e.now()
+	res = e.o.Run(ctx, hook, in)
+	if res.NotApplied != "" {
+		e.o.Logger.Warn("what a hook wanted was not applied", "hook", hook.Ref.ID, "event", hook.Event, "not_applied", res.NotApplied)
+	}
+	return res, waited
 }
 
 func (e *Engine) payload(r hookRun) hooks.Payload {
 	s := r.state
-	return hooks.Payload{
-		Event: hookEvent(s), Timestamp: e.now(), SessionID: e.native(r.op.place.Value()), Profile: s.Proposed.Profile,
-		Cwd: s.Proposed.Cwd, Tool: s.Proposed.Tool, Args: r.args,
+	p := hooks.Payload{
+		Event: gateOf(s.Proposed.Kind), SessionID: e.native(r.op.place.Value()), Profile: s.Proposed.Profile, Cwd: s.Proposed.Cwd,
 		ConfirmationAvailable: r.started.Available, Attempt: r.started.Attempt, OperationID: s.ID,
 	}
+	if s.Proposed.Kind == events.KindToolCall {
+		p.Tool, p.Args = s.Proposed.Tool, r.args
+		return p
+	}
+	p.Text, p.Input, p.Injected = r.args, inputs[s.Proposed.Kind], s.Proposed.Kind == events.KindInjection
+	return p
 }
 
-func (e *Engine) environment(r hookRun) []string {
+// inputs are the kinds of input as hooks and refusals name them.
+var inputs = map[events.Kind]string{
+	events.KindUserPrompt: "prompt", events.KindInjection: "injection", events.KindRetryNote: "retry_note",
+}
+
+func (e *Engine) environment(s core.State, run events.ID) []string {
 	if e.o.HookTrace == nil {
 		return nil
 	}
-	return []string{"TRACEPARENT=" + e.o.HookTrace(r.state, r.started.Run)}
+	return []string{"TRACEPARENT=" + e.o.HookTrace(s, run)}
 }
 
 // hookDone turns a run's result into a command for the state it meets.
-func (e *Engine) hookDone(r hookRun, hook hooks.Hook, res hooks.Result, s core.State) core.Command {
+func (e *Engine) hookDone(r hookRun, hook hooks.Hook, res hooks.Result, s core.State) core.HookDone {
 	cmd := core.HookDone{
 		Run: r.started.Run, At: e.at(), Exit: res.Exit, Micros: res.Duration.Microseconds(), Script: res.Script,
-		Stderr: last(res.Stderr, maxStderr),
+		Stderr: last(res.Stderr, maxStderr), Reminder: first(res.Reminder, maxReminder),
 	}
 	args := s.Args()
 	if res.Override != nil {
@@ -205,7 +280,7 @@ func (e *Engine) ask(op *operation, hook hooks.Hook, s core.State) *core.Ask {
 	offered := e.capable(op.place.Value())
 	a := &core.Ask{
 		Question: e.newID(), Gate: events.GateHook, WhenNobody: e.o.WhenNobody,
-		Offered: offered, Available: offered > 0,
+		Offered: offered, Available: offered > 0, Repeat: e.repeats.find(op.place.Value(), s),
 	}
 	if hook.Confirmation.WhenNobody != "" {
 		a.WhenNobody = hook.Confirmation.WhenNobody
@@ -247,8 +322,9 @@ func (op *operation) givenUp() bool {
 // What a hook says beside its verdict must fit into the message together with
 // the largest arguments. What is left out is counted.
 const (
-	maxReason = 16 << 10
-	maxStderr = 16 << 10
+	maxReason   = 16 << 10
+	maxStderr   = 16 << 10
+	maxReminder = 16 << 10
 )
 
 func first(s string, most int) string {

@@ -30,7 +30,8 @@ type operation struct {
 	set   *hooks.Set // the configuration that it began with; nil if that is gone
 	fault bool       // this core has given it up: the asker is refused
 
-	askers   int           // connections that wait for the verdict
+	askers   int32         // connections that wait for the verdict
+	held     int32         // who else needs it in memory
 	waiters  *waiter       // who waits for the verdict
 	heardAll chan struct{} // closed when no asker is left; nil until somebody waits
 	running  events.ID     // the hook's run that endRun ends
@@ -71,9 +72,14 @@ type wants func(s core.State) core.Command
 // Once it has begun to append it does not give up before the outcome is known
 // or the engine stops.
 func (e *Engine) decide(op *operation, principal string, want wants) (core.State, error) {
+	return e.decideWithin(e.ctx, op, principal, want)
+}
+
+// decideWithin is decide for what may still be written while the engine ends.
+func (e *Engine) decideWithin(ctx context.Context, op *operation, principal string, want wants) (core.State, error) {
 	select {
 	case op.turn <- struct{}{}:
-	case <-e.ctx.Done():
+	case <-ctx.Done():
 		return op.snapshot(), ErrStopped
 	}
 	defer func() { <-op.turn }()
@@ -90,7 +96,7 @@ func (e *Engine) decide(op *operation, principal string, want wants) (core.State
 		if len(d.Events) == 0 {
 			return s, refusal
 		}
-		next, err := e.write(op, s, d, drawn, principal)
+		next, err := e.write(ctx, op, s, d, drawn, principal)
 		if _, ok := errors.AsType[*journal.Lost](err); ok {
 			op.mark(true)
 			continue
@@ -114,9 +120,7 @@ func (e *Engine) decideWithDrawn(op *operation, s core.State, cmd core.Command) 
 		if err != nil {
 			continue // the question it drew has ended
 		}
-		for _, ev := range d.Events {
-			s = core.Evolve(s, ev)
-		}
+		s = core.After(s, d)
 		first.Events = append(first.Events, d.Events...)
 	}
 	d, refusal := core.Decide(s, cmd)
@@ -130,13 +134,14 @@ func (e *Engine) decideWithDrawn(op *operation, s core.State, cmd core.Command) 
 // write appends one decision and, after the ack, applies and performs it. With
 // it go the first of the drawings in memory, as many as drawn says; others may
 // have come meanwhile.
-func (e *Engine) write(op *operation, s core.State, d core.Decision, drawn int, principal string) (core.State, error) {
+func (e *Engine) write(ctx context.Context, op *operation, s core.State, d core.Decision, drawn int, principal string) (core.State, error) {
 	p := op.place.Value()
+	d = e.through(op, s, d)
 	m := events.Message{
 		ID: e.newID(), Project: p.Project, Session: p.Session, Operation: s.ID, Turn: s.Turn,
 		At: e.at(), Principal: principal, Prev: s.Hash.Digest(), Events: d.Events, Bodies: d.Bodies,
 	}
-	if s.Seq == 0 {
+	if s.Seq == 0 || slices.ContainsFunc(d.Events, standsAlone) {
 		m.Traceparent = s.Traceparent
 	}
 	for i := range m.Bodies {
@@ -146,10 +151,10 @@ func (e *Engine) write(op *operation, s core.State, d core.Decision, drawn int, 
 	if err != nil {
 		return s, refuse(events.RejectInternal, err.Error())
 	}
-	cancel := e.launch(op, s, m)
+	cancel := e.launch(op, s, d)
 	e.barrier.RLock()
 	defer e.barrier.RUnlock()
-	ctx, end := context.WithTimeout(e.ctx, appendLimit)
+	ctx, end := context.WithTimeout(ctx, appendLimit)
 	defer end()
 	m.Seq, err = e.o.Log.Append(ctx, journal.Entry{
 		Subject: op.subject(), Expected: s.Seq, ID: m.ID, Types: m.TypeHeader(), Data: data,
@@ -170,6 +175,16 @@ func (e *Engine) write(op *operation, s core.State, d core.Decision, drawn int, 
 	e.advance(m.Seq)
 	e.perform(op, m, next)
 	return next, nil
+}
+
+// standsAlone reports an event of a run that may outlast its operation: whoever
+// follows it must find its trace in its own messages.
+func standsAlone(ev events.Event) bool {
+	if started, ok := ev.(events.HookStarted); ok {
+		return started.Event != "" || started.Mode != ""
+	}
+	ran, ok := ev.(events.HookRan)
+	return ok && (ran.Event != "" || ran.Mode != "")
 }
 
 func (e *Engine) appendFailed(err error) error {
@@ -279,7 +294,24 @@ func (e *Engine) perform(op *operation, m events.Message, s core.State) {
 	e.index(op, m)
 	e.tell(op, m, s)
 	e.arm(op)
+	e.note(op, m, s)
+	e.follow(op, m, s)
 	e.settle(op)
+}
+
+// note keeps what sessions know of their operations in step with the log.
+func (e *Engine) note(op *operation, m events.Message, s core.State) {
+	e.repeats.take(s, m)
+	for _, ev := range m.Events {
+		switch ev.(type) {
+		case events.OperationDelivered:
+			if s.Phase == core.PhaseCommitted {
+				e.noteDelivered(op, s)
+			}
+		case events.OperationFinished:
+			e.noteReported(op.place.Value(), op.id)
+		}
+	}
 }
 
 // note keeps the core's own memory of a question in step with its events.
@@ -352,8 +384,12 @@ func (e *Engine) settle(op *operation) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	s := op.state
-	over := s.Phase == core.PhaseEnded || (s.Phase == core.PhaseCommitted && s.Delivered) || op.fault
-	if op.askers > 0 || !over || op.endRun != nil {
+	over := s.Over() || op.fault
+	if op.askers == 0 && op.heardAll != nil {
+		close(op.heardAll)
+		op.heardAll = nil
+	}
+	if op.askers > 0 || op.held > 0 || !over || op.endRun != nil {
 		return
 	}
 	if e.ops[s.ID] == op {
@@ -365,10 +401,6 @@ func (e *Engine) settle(op *operation) {
 	}
 	if op.timer != nil {
 		op.timer.Stop()
-	}
-	if op.heardAll != nil {
-		close(op.heardAll)
-		op.heardAll = nil
 	}
 }
 

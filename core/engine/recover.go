@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"time"
 
 	"github.com/fermata-hitl/fermata/core"
 	"github.com/fermata-hitl/fermata/core/journal"
@@ -16,16 +19,25 @@ import (
 
 // foldVersion changes whenever core.State or the fold does: an older snapshot
 // is then dropped and the log read from its beginning.
-const foldVersion = 3
+const foldVersion = 4
+
+// AskerLease is how long an operation waits after a restart for an asker that keeps
+// it by asking again, and not by a connection.
+const AskerLease = 60 * time.Second
 
 type cachedSession struct {
-	Place  Place
-	Opened events.SessionOpened
+	Place      Place
+	Opened     events.SessionOpened
+	Log        chronicle
+	Sign       int64
+	Doomed     map[events.ID]events.EndReason
+	Unreported []delivered
 }
 
 // cached is the content of a snapshot: a cache of the fold, never evidence.
 type cached struct {
 	sessions []cachedSession
+	noes     []cachedNoes
 	open     []core.State
 }
 
@@ -34,7 +46,7 @@ type cached struct {
 func (c cached) encode() ([]byte, error) {
 	var data bytes.Buffer
 	enc := gob.NewEncoder(&data) // gob keeps every exported field, whatever its wire tag says
-	if err := enc.Encode(c.sessions); err != nil {
+	if err := errors.Join(enc.Encode(c.sessions), enc.Encode(c.noes)); err != nil {
 		return nil, err
 	}
 	for i := range c.open {
@@ -45,15 +57,47 @@ func (c cached) encode() ([]byte, error) {
 	return data.Bytes(), nil
 }
 
+// recovery is what a scan of the log has found to be open.
+type recovery struct {
+	states map[events.ID]core.State
+	of     map[events.Token]map[events.ID]struct{} // ids of states by their session
+}
+
+func newRecovery() *recovery {
+	return &recovery{states: map[events.ID]core.State{}, of: map[events.Token]map[events.ID]struct{}{}}
+}
+
+func (r *recovery) put(s core.State) {
+	if _, known := r.states[s.ID]; !known {
+		if r.of[s.Session] == nil {
+			r.of[s.Session] = map[events.ID]struct{}{}
+		}
+		r.of[s.Session][s.ID] = struct{}{}
+	}
+	r.states[s.ID] = s
+}
+
+func (r *recovery) drop(s core.State) {
+	delete(r.states, s.ID)
+	delete(r.of[s.Session], s.ID)
+}
+
 // takeCached takes a snapshot's content into what is being recovered.
-func (e *Engine) takeCached(data []byte, states map[events.ID]core.State) error {
+func (e *Engine) takeCached(data []byte, r *recovery) error {
 	dec := gob.NewDecoder(bytes.NewReader(data))
 	var sessions []cachedSession
-	if err := dec.Decode(&sessions); err != nil {
+	var noes []cachedNoes
+	if err := errors.Join(dec.Decode(&sessions), dec.Decode(&noes)); err != nil {
 		return err
 	}
-	for _, s := range sessions {
-		e.remember(s.Place, s.Opened)
+	e.repeats.restore(noes)
+	for _, c := range sessions {
+		ses := e.remember(c.Place)
+		ses.opened, ses.log, ses.doomed, ses.unreported = c.Opened, c.Log, c.Doomed, c.Unreported
+		ses.sign.Store(c.Sign)
+	}
+	for _, ses := range e.sessions {
+		e.introduce(ses, ses.opened) // now that each parent is there
 	}
 	for {
 		var s core.State
@@ -63,106 +107,241 @@ func (e *Engine) takeCached(data []byte, states map[events.ID]core.State) error 
 		case err != nil:
 			return err
 		}
-		states[s.ID] = s
+		r.put(s)
 	}
 }
 
 // recover rebuilds what is open: from the snapshot if there is a good one, then
 // from every message behind it.
 func (e *Engine) recover(ctx context.Context) error {
-	states := map[events.ID]core.State{}
-	from, err := e.fromSnapshot(states)
+	r := newRecovery()
+	from, err := e.fromSnapshot(r)
 	if err != nil {
 		e.o.Logger.Info("the snapshot was dropped; the whole log is read", "reason", err)
-		from, states = 0, map[events.ID]core.State{}
+		from, r = 0, newRecovery()
 		e.sessions = map[events.Token]*session{}
+		e.repeats.restore(nil)
 	}
-	for r, err := range e.o.Log.Scan(ctx, from) {
+	for rec, err := range e.o.Log.Scan(ctx, from) {
 		if err != nil {
 			return err
 		}
-		if err := e.take(r, states); err != nil {
-			return fmt.Errorf("message %d: %w", r.Seq, err)
+		if err := e.take(rec, r); err != nil {
+			return fmt.Errorf("message %d: %w", rec.Seq, err)
 		}
-		e.lastSeq.Store(r.Seq)
+		e.lastSeq.Store(rec.Seq)
 	}
-	for _, ses := range e.sessions {
-		e.o.OnSession(ses.head())
+	if err := e.takeLoose(r); err != nil {
+		return err
 	}
-	for _, s := range states {
-		e.resume(s)
+	owed, open := e.keepSessions(r), e.keepOperations(r)
+	// Tasks run from here on: nothing touches the maps without their lock.
+	for _, begin := range owed {
+		begin()
+	}
+	for _, op := range open {
+		e.resume(op)
 	}
 	e.checkUsage(ctx)
 	return nil
 }
 
 // take folds one message. Operations that are over are forgotten at once.
-func (e *Engine) take(r journal.Record, states map[events.ID]core.State) error {
-	at, err := events.ParseLogSubject(r.Subject)
+func (e *Engine) take(rec journal.Record, r *recovery) error {
+	at, err := events.ParseLogSubject(rec.Subject)
 	if err != nil {
 		return err
 	}
 	if at.Session == "" {
 		return nil
 	}
-	m, err := events.DecodeMessage(r.Data)
+	m, err := events.DecodeMessage(rec.Data)
 	if err != nil {
 		return err
 	}
-	m.Seq = r.Seq
+	m.Seq = rec.Seq
 	if at.Operation == "" {
-		e.takeSession(m)
+		e.takeSession(m, r)
 		return nil
 	}
-	s, known := states[at.Operation]
+	s, known := r.states[at.Operation]
 	if !known {
 		if _, begins := m.Events[0].(events.OperationProposed); !begins {
-			return nil // the trailing record of an operation that was over before the snapshot
+			e.trailing(rec.Subject, m)
+			return nil
 		}
 	}
-	if r.Seq <= s.Seq {
+	if rec.Seq <= s.Seq {
 		return nil // the snapshot has it
 	}
 	s = core.Apply(s, m)
-	if s.Phase == core.PhaseEnded || (s.Phase == core.PhaseCommitted && s.Delivered) {
-		delete(states, at.Operation)
-		e.ended.operation(at.Operation, r.Subject)
-		for _, q := range s.Settled {
-			e.ended.question(q.ID, r.Subject)
-		}
+	e.repeats.take(s, m)
+	e.takeReports(s, m)
+	if !s.Over() {
+		r.put(s)
 		return nil
 	}
-	states[at.Operation] = s
+	r.drop(s)
+	if ses, ok := e.sessions[s.Session]; ok {
+		ses.spare(s.ID)
+	}
+	e.loose.take(rec.Subject, m)
+	e.ended.operation(at.Operation, rec.Subject)
+	for _, q := range s.Settled {
+		e.ended.question(q.ID, rec.Subject)
+	}
 	return nil
 }
 
-func (e *Engine) takeSession(m events.Message) {
+// trailing takes what the log has of an operation that was over before.
+func (e *Engine) trailing(subject string, m events.Message) {
+	e.loose.take(subject, m)
+	e.takeReports(core.State{}, m)
+}
+
+// takeReports follows which calls were let go, and which of them were reported.
+func (e *Engine) takeReports(s core.State, m events.Message) {
+	ses, ok := e.sessions[m.Session]
+	if !ok {
+		return
+	}
+	ses.heard(m.At)
 	for _, ev := range m.Events {
-		switch ev := ev.(type) {
-		case events.SessionOpened:
-			e.remember(Place{m.Project, m.Session}, ev)
-		case events.SessionClosed:
-			delete(e.sessions, m.Session)
+		switch ev.(type) {
+		case events.OperationDelivered:
+			if s.Ending().Code == "" && s.Proposed.Kind == events.KindToolCall {
+				ses.deliver(deliveredBy(s))
+			}
+		case events.OperationFinished:
+			ses.reported(m.Operation)
 		}
 	}
 }
 
-func (e *Engine) remember(p Place, opened events.SessionOpened) {
-	ses := &session{place: p, opened: opened, ready: make(chan struct{})}
-	close(ses.ready)
-	e.sessions[p.Session] = ses
+// takeSession folds a message of a session, and marks what it ends of that which
+// the scan has found so far: all else was proposed later.
+func (e *Engine) takeSession(m events.Message, r *recovery) {
+	ses, known := e.sessions[m.Session]
+	if !known {
+		ses = e.remember(Place{m.Project, m.Session})
+	}
+	if m.Seq <= ses.log.Seq {
+		return // the snapshot has it
+	}
+	e.takeIn(ses, m, 0)
+	for _, ev := range m.Events {
+		end, ends := reachOf(ev)
+		if !ends {
+			continue
+		}
+		for _, one := range ses.family() {
+			by := end
+			if one != ses {
+				if by = end.underneath(); !end.below {
+					break
+				}
+			}
+			for id := range r.of[one.place.Session] {
+				one.doom(r.states[id], by)
+			}
+		}
+	}
 }
 
-// resume takes up an operation that the core before left open. Its asker has a
-// while to return.
-func (e *Engine) resume(s core.State) {
-	op := newOperation(Place{s.Project, s.Session}, s.ID, s)
-	op.due.asker = e.in(AskerReturn)
-	e.ops[s.ID] = op
-	for _, q := range s.Settled {
-		e.ended.question(q.ID, op.subject())
+// takeLoose takes up the operations that were over and of which a run is open.
+func (e *Engine) takeLoose(r *recovery) error {
+	for _, subject := range e.loose.open() {
+		s, err := e.fold(subject)
+		if err != nil {
+			return err
+		}
+		r.put(s)
 	}
-	e.takeUp(op)
+	return nil
+}
+
+// remember makes a session that the log knows.
+func (e *Engine) remember(p Place) *session {
+	ses := newSession(p, events.SessionOpened{})
+	ses.reachable = true
+	close(ses.ready)
+	e.sessions[p.Session] = ses
+	return ses
+}
+
+// keepSessions opens the sessions that are not over to frontends, and returns what
+// begins to write that which was decided about them and is not in the log yet.
+// One that is over stays in memory only as long as something of it is to be
+// written.
+func (e *Engine) keepSessions(r *recovery) (owed []func()) {
+	for _, ses := range e.sessions {
+		c := ses.chronicle()
+		rest := sentence{lost: ses.untold()}
+		if c.Owed {
+			rest.closed = []*session{ses}
+		}
+		switch {
+		case c.Closed == "":
+			e.o.OnSession(ses.head())
+		case len(r.of[ses.place.Session])+len(rest.lost)+len(rest.closed)+len(c.Runs) == 0:
+			e.drop(ses)
+		}
+		owed = append(owed, func() { e.carryOut(rest) })
+		if len(c.Runs) > 0 {
+			owed = append(owed, func() { e.tasks.Go(func() { e.abandonRuns(ses, c.Runs) }) })
+		}
+	}
+	return owed
+}
+
+// abandonRuns closes the runs that a crash cut off.
+func (e *Engine) abandonRuns(ses *session, runs []events.HookStarted) {
+	list := make([]events.Event, 0, len(runs))
+	for _, started := range runs {
+		list = append(list, abandonedRun(started))
+	}
+	if err := e.recordOn(ses.place, "", "")(list, nil); err != nil && !e.stopped() {
+		e.o.Logger.Error("hooks that a crash cut off are still open", "session", ses.place.Session, "error", err)
+	}
+}
+
+// keepOperations brings into memory what the core before left open. Its asker has
+// a while to return.
+func (e *Engine) keepOperations(r *recovery) []*operation {
+	list := make([]*operation, 0, len(r.states))
+	for _, s := range r.states {
+		op := newOperation(Place{s.Project, s.Session}, s.ID, s)
+		op.due.asker = e.in(AskerReturn)
+		if s.Leased {
+			op.due.asker = e.in(AskerLease)
+		}
+		e.ops[s.ID] = op
+		for _, q := range s.Settled {
+			e.ended.question(q.ID, op.subject())
+		}
+		list = append(list, op)
+	}
+	return list
+}
+
+// resume goes on with an operation, or ends it when its session has meanwhile.
+func (e *Engine) resume(op *operation) {
+	s := op.snapshot()
+	ses, refused := e.sessionAt(op.place.Value())
+	if refused != nil || s.Over() {
+		e.takeUp(op)
+		return
+	}
+	reason := e.standing(ses, s.ID, s.Proposed.Kind, s.Turn)
+	if reason == "" {
+		e.takeUp(op)
+		return
+	}
+	e.tasks.Go(func() {
+		e.withdraw(op, reason)
+		e.takeUp(op)
+		ses.spare(s.ID)
+	})
 }
 
 // takeUp performs what an operation that was read from the log waits for. Its
@@ -179,10 +358,13 @@ func (e *Engine) takeUp(op *operation) {
 			op.mu.Lock()
 			op.due.deadline = effect.At
 			op.mu.Unlock()
+		case core.Watching:
+			e.tasks.Go(func() { e.abandonRun(op, effect.Started) })
 		case core.Deliver: // its asker comes for it
 		}
 	}
 	e.arm(op)
+	e.settle(op)
 }
 
 func (e *Engine) offerAgain(op *operation, q core.Question) {
@@ -203,7 +385,7 @@ func (e *Engine) offerAgain(op *operation, q core.Question) {
 // the rules have changed since, today's decide from the first hook on.
 func (e *Engine) runAgain(op *operation) {
 	_, err := e.decide(op, "core", func(s core.State) core.Command {
-		if s.Phase != core.PhaseHook {
+		if !s.RunOpen {
 			return nil
 		}
 		return core.Abandon{At: e.at(), Next: e.next(op, s, s.Args())}
@@ -214,7 +396,7 @@ func (e *Engine) runAgain(op *operation) {
 	}
 }
 
-func (e *Engine) fromSnapshot(states map[events.ID]core.State) (uint64, error) {
+func (e *Engine) fromSnapshot(r *recovery) (uint64, error) {
 	if e.o.Snapshot == "" {
 		return 0, nil
 	}
@@ -228,7 +410,7 @@ func (e *Engine) fromSnapshot(states map[events.ID]core.State) (uint64, error) {
 	if snap.Fold != foldVersion || snap.Core != e.o.Core {
 		return 0, errors.New("it was made by another fold or another core")
 	}
-	return snap.Seq, e.takeCached(snap.Data, states)
+	return snap.Seq, e.takeCached(snap.Data, r)
 }
 
 // snapshot writes the open states to the snapshot file. Only one runs at a
@@ -253,18 +435,26 @@ func (e *Engine) copyStates() (uint64, cached) {
 	defer e.barrier.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := cached{open: make([]core.State, 0, len(e.ops))}
+	c := cached{open: make([]core.State, 0, len(e.ops)), noes: e.repeats.copy()}
 	for _, ses := range e.sessions {
-		select {
-		case <-ses.ready:
-			c.sessions = append(c.sessions, cachedSession{ses.place, ses.opened})
-		default:
+		if kept := ses.cached(); kept.Log.Seq > 0 {
+			c.sessions = append(c.sessions, kept)
 		}
 	}
 	for _, op := range e.ops {
-		if s := op.snapshot(); s.Phase != core.PhaseNone && s.Phase != core.PhaseEnded {
+		if s := op.snapshot(); s.Phase != core.PhaseNone && !s.Over() {
 			c.open = append(c.open, s)
 		}
 	}
 	return e.lastSeq.Load(), c
+}
+
+// cached is what a snapshot keeps of a session. The engine's lock is held.
+func (s *session) cached() cachedSession {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cachedSession{
+		Place: s.place, Opened: s.opened, Log: s.log, Sign: s.sign.Load(),
+		Doomed: maps.Clone(s.doomed), Unreported: slices.Clone(s.unreported),
+	}
 }

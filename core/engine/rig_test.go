@@ -30,13 +30,15 @@ type rig struct {
 	eng    *engine.Engine
 	stop   func()
 
-	wrap func(engine.Log) engine.Log // nil = the log as it is
+	wrap     func(engine.Log) engine.Log     // nil = the log as it is
+	rulesAre func(engine.Rules) engine.Rules // nil = the rules as they are
 
 	mu   sync.Mutex
 	live []events.Live
 	seen map[events.ID]int // Asked per question
 	runs []string          // hook ids in the order in which they ran
 	hook map[string]func(hooks.Input) hooks.Result
+	long map[string]func(context.Context) hooks.Result // hooks that mind their end
 }
 
 // newRig starts a core whose hooks.yaml has one blocking hook on
@@ -86,6 +88,9 @@ func (r *rig) start() {
 	}
 	o.Log, o.Core, o.Epoch, o.Owner = log, events.CoreToken("rig"), newID(), "uid:1"
 	o.Rules = hooks.NewStore(hooks.StoreOptions{GlobalDir: filepath.Join(r.dir, "config")})
+	if r.rulesAre != nil {
+		o.Rules = r.rulesAre(o.Rules)
+	}
 	o.Run, o.Feed = r.runHook, r.feed
 	o.Snapshot = filepath.Join(r.dir, "snapshot")
 	r.eng = engine.New(o)
@@ -107,11 +112,14 @@ func (r *rig) kill() {
 
 func (r *rig) restart() { r.t.Helper(); r.kill(); r.start() }
 
-func (r *rig) runHook(_ context.Context, h hooks.Hook, in hooks.Input) hooks.Result {
+func (r *rig) runHook(ctx context.Context, h hooks.Hook, in hooks.Input) hooks.Result {
 	r.mu.Lock()
 	r.runs = append(r.runs, h.Ref.ID)
-	f := r.hook[h.Ref.ID]
+	f, long := r.hook[h.Ref.ID], r.long[h.Ref.ID]
 	r.mu.Unlock()
+	if long != nil {
+		return long(ctx)
+	}
 	if f == nil {
 		return allow
 	}

@@ -3,28 +3,67 @@ package engine
 import (
 	"context"
 	"errors"
+	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/fermata-hitl/fermata/core"
-	"github.com/fermata-hitl/fermata/core/journal"
 	"github.com/fermata-hitl/fermata/events"
 )
 
-// session is one conversation of one agent.
+// session is one conversation of one agent: the fold of its subject and what
+// only this core knows of it.
 type session struct {
-	place  Place
-	opened events.SessionOpened
-	ready  chan struct{} // closed when it is in the log, or failed to get there
-	err    error         // set before ready is closed
-	asked  int           // open questions; under the engine's lock
+	place Place
+
+	// Guarded by the engine's lock.
+	opened   events.SessionOpened // its parent may become known later
+	children []*session           // those in memory that name it as their parent
+	ready    chan struct{}        // closed once it is in the log and frontends can reach it, or never will
+	err      error                // set before ready is closed: why they never will
+	// reachable says that ready is closed and all is well.
+	reachable bool
+	asked     int // open questions
+
+	sign atomic.Int64 // when it was last heard of, [events.Micros]
+
+	// turn is the mailbox: who holds its token writes on the session's subject.
+	// Proposals only read what the fold says, so none of them waits here.
+	turn  chan struct{}
+	stale bool // an append's outcome is unknown; under turn
+	left  bool // it has left memory; under turn
+
+	mu         sync.Mutex // guards what follows; never held while waiting
+	log        chronicle
+	doomed     map[events.ID]events.EndReason // operations that are ended in the session's log and not yet in their own
+	unreported []delivered                    // calls that were let go and of whose end nobody told, in order
 
 	feeding sync.Mutex    // messages leave in the order of their numbers
 	feed    atomic.Uint64 // number of the newest feed message of this epoch
+	silent  bool          // its end was the last message, and nothing follows while it is over; under feeding
+}
+
+func newSession(p Place, opened events.SessionOpened) *session {
+	return &session{place: p, opened: opened, ready: make(chan struct{}), turn: make(chan struct{}, 1)}
+}
+
+// heard notes a sign of life.
+func (s *session) heard(at events.Micros) {
+	if at > events.Micros(s.sign.Load()) {
+		s.sign.Store(int64(at))
+	}
+}
+
+// over reports whether the session has ended.
+func (s *session) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.Closed != ""
 }
 
 // publish sends a message of the feed. Numbers are consecutive in the order in
@@ -36,79 +75,235 @@ func (e *Engine) publish(p Place, live events.Live) {
 	if !ok {
 		return
 	}
+	ses.heard(e.at()) // whatever there is to tell of it is a sign of life
 	ses.feeding.Lock()
 	defer ses.feeding.Unlock()
+	closes, over := live.Session != nil && live.Session.Closed, ses.over()
+	if ses.silent && over || closes && !over {
+		return
+	}
 	n := ses.feed.Load() + 1
 	e.o.Feed(p, string(e.o.Epoch)+"."+strconv.FormatUint(n, 10), live.Seq, live)
 	ses.feed.Store(n) // only now: a reply that names it leaves behind the message
+	ses.silent = closes
 }
 
-// open returns the session of a proposal and writes its beginning when this is
-// the first that the core hears of it.
+// visit is a session as whoever speaks of it names it.
+type visit struct {
+	agent  events.Agent
+	native string
+	cwd    string
+	parent events.Token // "" for none, or when it is not known
+}
+
+// arrival says how somebody found a session.
+type arrival int
+
+const (
+	foundOpen  arrival = iota // it was open
+	begun                     // the log had never heard of it
+	begunAgain                // the log had it, as one that is over
+)
+
+// open returns the session of a proposal, and that of its parent before it.
 func (e *Engine) open(ctx context.Context, p core.Proposal) (*session, error) {
-	token := events.SessionToken(e.o.Core, p.Agent, p.Native)
-	e.mu.Lock()
-	ses, known := e.sessions[token]
-	if !known {
-		path := projectOf(p.Cwd)
-		ses = &session{
-			place:  Place{events.ProjectToken(path), token},
-			opened: events.SessionOpened{Agent: p.Agent, Native: p.Native, Cwd: p.Cwd, ProjectPath: path},
-			ready:  make(chan struct{}),
+	return e.enterBelow(ctx, p.Parent, visit{agent: p.Agent, native: p.Native, cwd: p.Cwd})
+}
+
+// enterBelow enters a session whose agent names its parent, or not.
+func (e *Engine) enterBelow(ctx context.Context, parent string, v visit) (*session, error) {
+	if parent != "" {
+		above, _, err := e.enter(ctx, visit{agent: v.agent, native: parent, cwd: v.cwd})
+		if err != nil {
+			return nil, err
 		}
-		e.sessions[token] = ses
+		v.parent = above.place.Session
 	}
-	e.mu.Unlock()
-	if known {
+	ses, _, err := e.enter(ctx, v)
+	return ses, err
+}
+
+// enter returns a session that is open, and writes its beginning when it was not.
+func (e *Engine) enter(ctx context.Context, v visit) (*session, arrival, error) {
+	for {
+		ses, known, err := e.find(v)
+		if err != nil {
+			return nil, 0, err
+		}
+		ses.heard(e.at())
+		if !known {
+			how, err := e.begin(ses)
+			return ses, how, err
+		}
 		select {
 		case <-ses.ready:
-			return ses, ses.err
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, 0, context.Cause(ctx)
+		}
+		if ses.err != nil {
+			return nil, 0, ses.err
+		}
+		if how, err := e.beginAgain(ses, v); !errors.Is(err, errLeft) {
+			return ses, how, err
 		}
 	}
-	e.barrier.RLock()
-	defer e.barrier.RUnlock()
-	ses.err = e.begin(ses)
-	if ses.err != nil {
-		e.mu.Lock()
-		delete(e.sessions, token)
-		e.mu.Unlock()
-	}
-	if ses.err == nil {
-		e.o.OnSession(ses.head())
-	}
-	close(ses.ready)
-	return ses, ses.err
 }
 
-func (e *Engine) begin(ses *session) error {
-	m := events.Message{
-		ID: e.newID(), Project: ses.place.Project, Session: ses.place.Session, At: e.at(), Principal: e.o.Owner,
-		Events: []events.Event{ses.opened},
+// find returns the session in memory, or makes it and puts it there.
+func (e *Engine) find(v visit) (ses *session, known bool, _ error) {
+	token := events.SessionToken(e.o.Core, v.agent, v.native)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if ses, known = e.sessions[token]; !known {
+		e.mu.Unlock()
+		path := projectOf(v.cwd) // asks the file system: nobody waits for that
+		e.mu.Lock()
+		ses, known = e.sessions[token]
+		if !known {
+			ses = newSession(Place{events.ProjectToken(path), token}, events.SessionOpened{
+				Agent: v.agent, Native: v.native, Cwd: v.cwd, ProjectPath: path, Parent: v.parent,
+			})
+			ses.feed.Store(e.feedFloor)
+		}
 	}
-	data, _, err := events.EncodeMessage(m)
-	if err != nil {
-		return refuse(events.RejectInternal, err.Error())
+	if refused := e.checkParent(token, v.parent); refused != nil {
+		return nil, false, refused
 	}
-	ctx, end := context.WithTimeout(e.ctx, appendLimit)
-	defer end()
-	seq, err := e.o.Log.Append(ctx, journal.Entry{
-		Subject: events.SessionSubject(ses.place.Project, ses.place.Session), ID: m.ID, Types: m.TypeHeader(), Data: data,
-	})
-	var lost *journal.Lost
-	if err != nil && !errors.As(err, &lost) { // lost = an earlier core wrote it
-		e.doubtful.Store(true)
-		return e.appendFailed(err)
+	e.sessions[token] = ses
+	return ses, known, nil
+}
+
+// checkParent refuses a parent that is not there, and one that would be its own
+// ancestor. e.mu is held.
+func (e *Engine) checkParent(token, parent events.Token) *events.Refused {
+	if parent == "" {
+		return nil
 	}
-	e.advance(seq)
+	if above, ok := e.sessions[parent]; !ok || above.over() {
+		return refuse(events.RejectUnknownSession, "the parent session is not open; open it first")
+	}
+	if e.below(parent, token) {
+		return refuse(events.RejectMalformed, "a session cannot be its own parent")
+	}
 	return nil
 }
 
+// below reports whether a session is another one or has it above itself. e.mu is
+// held.
+func (e *Engine) below(token, above events.Token) bool {
+	for s := token; s != ""; {
+		if s == above {
+			return true
+		}
+		ses, ok := e.sessions[s]
+		if !ok {
+			return false
+		}
+		s = ses.opened.Parent
+	}
+	return false
+}
+
+// begin writes the beginning of a session that is new to memory, and opens it to
+// frontends.
+func (e *Engine) begin(ses *session) (how arrival, err error) {
+	_, err = e.writeSession(ses, e.o.Owner, func(c chronicle) []events.Event {
+		switch {
+		case c.Seq == 0:
+			how = begun
+		case c.Closed != "":
+			how = begunAgain
+		default: // an earlier core wrote it, or an append whose ack was lost
+			how = foundOpen
+			return nil
+		}
+		return []events.Event{e.openedAs(ses)}
+	})
+	e.mu.Lock()
+	if err != nil {
+		delete(e.sessions, ses.place.Session)
+		ses.err = err
+		close(ses.ready)
+		e.mu.Unlock()
+		return how, err
+	}
+	head := ses.head()
+	e.mu.Unlock()
+	e.o.OnSession(head) // outside of all locks: it waits for the server
+	e.mu.Lock()
+	ses.reachable = true
+	close(ses.ready)
+	e.mu.Unlock()
+	return how, nil
+}
+
+// beginAgain opens a session in memory again if it is over, and writes down its
+// parent once that is known.
+func (e *Engine) beginAgain(ses *session, v visit) (how arrival, _ error) {
+	lacks := func(over bool) (opened events.SessionOpened, _ bool) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		opened = ses.opened
+		if above, ok := e.sessions[opened.Parent]; !ok || above.over() {
+			opened.Parent = v.parent
+		}
+		return opened, over || opened.Parent != "" && opened.Parent != ses.opened.Parent
+	}
+	if _, something := lacks(ses.over()); !something {
+		return foundOpen, nil
+	}
+	wrote, err := e.writeSession(ses, e.o.Owner, func(c chronicle) []events.Event {
+		opened, still := lacks(c.Closed != "")
+		if !still {
+			return nil // somebody was here first
+		}
+		if how = foundOpen; c.Closed != "" {
+			how = begunAgain
+		}
+		return []events.Event{opened}
+	})
+	if !wrote {
+		return how, err
+	}
+	e.mu.Lock()
+	head := ses.head()
+	e.mu.Unlock()
+	e.o.OnSession(head)
+	e.publish(ses.place, events.Live{Session: &head})
+	return how, nil
+}
+
+func (e *Engine) openedAs(ses *session) events.SessionOpened {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return ses.opened
+}
+
+// introduce takes what the log says of a session's beginning, and puts it below its
+// parent. e.mu is held.
+func (e *Engine) introduce(ses *session, opened events.SessionOpened) {
+	if above, ok := e.sessions[opened.Parent]; !ok || e.below(opened.Parent, ses.place.Session) {
+		opened.Parent = ""
+	} else if !slices.Contains(above.children, ses) {
+		above.children = append(above.children, ses)
+	}
+	ses.opened = opened
+}
+
+// family is a session and all below it. e.mu is held.
+func (s *session) family() []*session {
+	list := []*session{s}
+	for i := 0; i < len(list); i++ {
+		list = append(list, list[i].children...)
+	}
+	return list
+}
+
+// head is the session in a list. The engine's lock is held.
 func (s *session) head() events.SessionHead {
 	return events.SessionHead{
 		Project: s.place.Project, Session: s.place.Session, Agent: s.opened.Agent, Native: shown(s.opened.Native),
-		ProjectPath: s.opened.ProjectPath, Parent: s.opened.Parent, Feed: s.feed.Load(),
+		ProjectPath: s.opened.ProjectPath, Parent: s.opened.Parent, Open: s.asked, Feed: s.feed.Load(),
 	}
 }
 
@@ -132,23 +327,40 @@ func (e *Engine) Sessions(scope string) []events.SessionHead {
 }
 
 // heads lists sessions with the number of their open questions. Frontends ask
-// for it all the time, so it walks no questions. e.mu is held.
+// for it all the time, so it walks no questions, and of a session's scope only
+// what is below it. e.mu is held.
 func (e *Engine) heads(scope string) []events.SessionHead {
-	var list []events.SessionHead
-	for _, ses := range e.sessions {
-		select {
-		case <-ses.ready:
-		default:
-			continue // not in the log yet: it is announced when it is
+	if top, ok := e.sessions[events.Token(scope)]; ok {
+		return headsOf(slices.Values(top.family()), 1)
+	}
+	room := 0
+	if scope == events.DoorAll {
+		room = len(e.sessions)
+	}
+	return headsOf(func(yield func(*session) bool) {
+		for _, ses := range e.sessions {
+			if e.covers(scope, ses.place) && !yield(ses) {
+				return
+			}
 		}
-		if e.covers(scope, ses.place) {
-			h := ses.head()
-			h.Open = ses.asked
-			list = append(list, h)
+	}, room)
+}
+
+// headsOf lists what frontends shall know of: sessions that are in the log, can be
+// reached, and are not over. The engine's lock is held.
+func headsOf(sessions iter.Seq[*session], room int) []events.SessionHead {
+	list := make([]events.SessionHead, 0, room)
+	for ses := range sessions {
+		if ses.listed() {
+			list = append(list, ses.head())
 		}
 	}
 	return list
 }
+
+// listed reports whether frontends shall know of the session. One that cannot be
+// reached yet is announced when it can. The engine's lock is held.
+func (s *session) listed() bool { return s.reachable && !s.over() }
 
 func (e *Engine) sessionAt(p Place) (*session, *events.Refused) {
 	e.mu.Lock()

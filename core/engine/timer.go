@@ -149,11 +149,17 @@ func (e *Engine) abandoned(op *operation, s core.State) {
 		e.withdraw(op, events.EndAgentGone)
 		return
 	}
+	e.finishUnknown(op)
+}
+
+// finishUnknown records that nobody has reported what became of a commit, and
+// maybe nobody will. What is known already stays.
+func (e *Engine) finishUnknown(op *operation) {
 	_, err := e.decide(op, "core", func(core.State) core.Command {
 		return core.Finish{At: e.at(), Outcome: events.OutcomeUnknown}
 	})
 	if err != nil && !e.stopped() {
-		e.o.Logger.Error("could not record an unknown outcome", "operation", s.ID, "error", err)
+		e.o.Logger.Error("could not record an unknown outcome", "operation", op.id, "error", err)
 	}
 }
 

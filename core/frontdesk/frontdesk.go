@@ -13,6 +13,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -122,6 +124,15 @@ func (d *Door) Open(ctx context.Context, h events.SessionHead) error {
 	return nil
 }
 
+// Close stops listening for commands about a session that has ended. The lobby of
+// its project stays open: other sessions and later ones are found there.
+func (d *Door) Close(h events.SessionHead) {
+	d.hush(
+		events.FrontendSubject(h.Project, h.Session, "*", "*"),
+		events.LobbySubject(string(h.Session), "*", "*"),
+	)
+}
+
 // listen subscribes to exact subjects, each once, and returns when the server
 // has them all.
 func (d *Door) listen(ctx context.Context, subjects ...string) error {
@@ -144,8 +155,20 @@ func (d *Door) listen(ctx context.Context, subjects ...string) error {
 
 func (d *Door) shut() {
 	d.mu.Lock()
+	all := slices.Collect(maps.Keys(d.subject))
+	d.mu.Unlock()
+	d.hush(all...)
+}
+
+// hush stops listening to subjects.
+func (d *Door) hush(subjects ...string) {
+	d.mu.Lock()
 	defer d.mu.Unlock()
-	for s, sub := range d.subject {
+	for _, s := range subjects {
+		sub, ok := d.subject[s]
+		if !ok {
+			continue
+		}
 		if err := sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 			d.o.Log.Warn("stop listening", "subject", s, "error", err)
 		}

@@ -191,13 +191,6 @@ func checkID(id events.ID) error {
 }
 
 func checkDigest(d events.Digest) error {
-	if len(d) != 64 {
-		return fmt.Errorf("a digest has 64 characters, this one %d", len(d))
-	}
-	for _, c := range []byte(d) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return errors.New("a digest is lower-case hexadecimal")
-		}
-	}
-	return nil
+	_, err := events.ParseDigest(string(d))
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -12,6 +13,10 @@ import (
 const (
 	keptHead = 128 << 10
 	keptTail = 128 << 10
+	// readSize is small because most hooks write a line or nothing.
+	readSize = 8 << 10
+	// largestPipe is the most that a pipe can hold without the superuser's help.
+	largestPipe = 1 << 20
 )
 
 // capture keeps the beginning and the end of what is written to it.
@@ -76,7 +81,7 @@ func (o *output) start() {
 	o.write.Close()
 	go func() {
 		defer close(o.done)
-		buffer := make([]byte, 32<<10)
+		buffer := make([]byte, readSize)
 		for {
 			n, err := o.read.Read(buffer)
 			o.kept.add(buffer[:n])
@@ -104,6 +109,33 @@ func (o *output) finish() {
 		o.read.Close() // a pipe that knows no deadline
 	}
 	<-o.done
+	o.takeRest(largestPipe)
+}
+
+// takeRest takes what is in the pipe at this moment without waiting, so that a
+// busy machine loses nothing of what the process itself wrote. A child that goes
+// on writing is not followed much beyond limit.
+func (o *output) takeRest(limit int) {
+	if o.read.SetReadDeadline(time.Time{}) != nil {
+		return
+	}
+	pipe, err := o.read.SyscallConn()
+	if err != nil {
+		return
+	}
+	buffer := make([]byte, readSize)
+	for taken := 0; taken < limit; {
+		n := 0
+		_ = pipe.Read(func(fd uintptr) bool {
+			n, _ = syscall.Read(int(fd), buffer) // an empty pipe is an error too
+			return true
+		})
+		if n <= 0 {
+			return
+		}
+		o.kept.add(buffer[:n])
+		taken += n
+	}
 }
 
 // close gives both ends back. It is safe whether or not start was called.

@@ -3,8 +3,6 @@ package hooks
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +15,8 @@ import (
 
 // read reads one file's text as the global file of a directory /h.
 func read(name, text string) ([]Hook, Settings, []ConfigError, error) {
-	return readFile(events.ScopeGlobal, "/h/"+name, "/h", []byte(text))
+	c, err := readFile(origin{scope: events.ScopeGlobal, file: "/h/" + name, home: "/h"}, []byte(text))
+	return c.hooks, c.settings.over(DefaultSettings()), c.warnings, err
 }
 
 // one is a file with one hook, whose lines begin at line 3.
@@ -289,109 +288,4 @@ func TestConfigWarnings(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d, warnings)
 	}
-}
-
-func TestStoreFollowsTheFile(t *testing.T) {
-	dir := t.TempDir()
-	store := NewStore(StoreOptions{GlobalDir: dir})
-	none := load(t, store)
-	if len(none.Hooks) != 0 || none.Digest == "" {
-		t.Errorf("without a file: %+v", none)
-	}
-	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("hooks.json", `{"hooks": []}`)
-	write("hooks.yml", rule())
-	yml := load(t, store)
-	if len(yml.Hooks) != 1 || yml.Digest == none.Digest {
-		t.Errorf("hooks.yml goes before hooks.json: %+v", yml)
-	}
-	if load(t, store) != yml {
-		t.Error("an unchanged file must give the same set")
-	}
-	// Same size, same time: only the text tells.
-	info, err := os.Stat(filepath.Join(dir, "hooks.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	write("hooks.yml", strings.Replace(rule(), "id: a", "id: b", 1))
-	if err := os.Chtimes(filepath.Join(dir, "hooks.yml"), info.ModTime(), info.ModTime()); err != nil {
-		t.Fatal(err)
-	}
-	if changed := load(t, store); changed.Digest == yml.Digest || changed.Hook(0).Ref.ID != "b" {
-		t.Error("the change was not seen")
-	}
-	write("hooks.yaml", "hooks:\n")
-	var ce *ConfigError
-	for range 2 {
-		if _, err := store.For("/w"); !errors.As(err, &ce) || ce.File != filepath.Join(dir, "hooks.yaml") {
-			t.Fatal("a broken file must be an error each time:", err)
-		}
-	}
-	if err := os.Remove(filepath.Join(dir, "hooks.yaml")); err != nil {
-		t.Fatal(err)
-	}
-	if load(t, store).Hook(0).Ref.ID != "b" {
-		t.Error("the file behind it counts again")
-	}
-}
-
-func TestStoreRefusesWhatItCannotRead(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "hooks.yaml"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	var ce *ConfigError
-	if _, err := NewStore(StoreOptions{GlobalDir: dir}).For("/w"); !errors.As(err, &ce) {
-		t.Error("a directory:", err)
-	}
-	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := NewStore(StoreOptions{GlobalDir: file}).For("/w"); !errors.As(err, &ce) {
-		t.Error("a file in the directory's place:", err)
-	}
-}
-
-func load(t *testing.T, s *Store) *Set {
-	t.Helper()
-	set, err := s.For("/w")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set
-}
-
-func FuzzConfig(f *testing.F) {
-	f.Add("hooks.yaml", []byte(rule("match: {cwd: '/a/**', args: {a: {regex: '(?P<x>a)\\b'}}}")))
-	f.Add("hooks.json", []byte(`{"version":1,"settings":{},"hooks":[{"id":"a","event":"after_turn","run":{"type":"shell","shell":"a"}}]}`))
-	f.Add("hooks.yaml", []byte("a: &a [*a]"))
-	f.Add("hooks.yaml", []byte("hooks:\n- {id: a, event: after_turn, run: &r {type: command, argv: [a], env: {A: b}}}\n- {id: b, event: after_turn, run: *r}\n"))
-	f.Fuzz(func(t *testing.T, name string, data []byte) {
-		if name != "hooks.json" {
-			name = "hooks.yaml"
-		}
-		hooks, _, _, err := readFile(events.ScopeGlobal, name, "/h", data)
-		if err != nil {
-			var ce *ConfigError
-			if !errors.As(err, &ce) || ce.Line < 1 || ce.Column < 1 || ce.Message == "" || ce.File != name {
-				t.Fatalf("an error without a place: %#v", err)
-			}
-			return
-		}
-		ids := map[string]bool{}
-		for i, h := range hooks {
-			if h.Ref.ID == "" || ids[h.Ref.ID] || h.Timeout <= 0 || h.Ref.Line < 1 {
-				t.Fatalf("hook %d: %+v", i, h)
-			}
-			if h.Event.Gated() && h.Mode == Blocking && h.OnError == "" {
-				t.Fatalf("hook %d does not say what happens when it fails", i)
-			}
-			ids[h.Ref.ID] = true
-		}
-	})
 }

@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -9,13 +10,13 @@ import (
 
 // Mode says whether an operation waits for a hook. Only a blocking hook can
 // decide anything.
-type Mode string
+type Mode = events.HookMode
 
 // The modes.
 const (
-	Blocking      Mode = "blocking"
-	Async         Mode = "async"
-	FireAndForget Mode = "fire_and_forget"
+	Blocking      = events.ModeBlocking
+	Async         = events.ModeAsync
+	FireAndForget = events.ModeFireAndForget
 )
 
 // OnError says what a hook's failure does to a gated operation.
@@ -74,6 +75,9 @@ type Hook struct {
 	// RequireResult makes an absent or empty verdict a failure.
 	RequireResult bool
 	Confirmation  Confirmation
+	// Pinned is the digest of the script that was trusted; another must not run.
+	// "" for a hook without such a script.
+	Pinned events.Digest
 
 	match match
 	dir   string // of the file; relative script paths start here
@@ -122,6 +126,9 @@ type Set struct {
 	Settings Settings
 	// Warnings name what is legal and likely a mistake.
 	Warnings []ConfigError
+	// Notices say which files are there and not in force, and why, a sentence
+	// each.
+	Notices []string
 }
 
 // Subject is what hooks match on. Args is JSON, the canonical form where there
@@ -135,33 +142,78 @@ type Subject struct {
 	Args    []byte
 }
 
-// Plan lists the blocking hooks that an operation must pass, in order. A hook
-// whose match cannot be decided (a regex that does not compile or takes too
+// Plan lists the blocking hooks of an event that match, in order: those that an
+// operation must pass, or that see what is only observed one after the other. A
+// hook whose match cannot be decided (a regex that does not compile or takes too
 // long) is in the plan: its run then fails, and on_error rules.
 func (s *Set) Plan(sub Subject) []events.Hook {
-	var plan []events.Hook
+	return slices.Collect(s.blocking(sub, 0))
+}
+
+// Next is the first hook of the plan at or behind an index, false when there is
+// none. It asks no hook further: an operation that passes one hook after the
+// other asks each of them once.
+func (s *Set) Next(sub Subject, from int) (events.Hook, bool) {
+	for h := range s.blocking(sub, from) {
+		return h, true
+	}
+	return events.Hook{}, false
+}
+
+// blocking goes through the plan from an index on.
+func (s *Set) blocking(sub Subject, from int) iter.Seq[events.Hook] {
+	return func(yield func(events.Hook) bool) {
+		args := &arguments{raw: sub.Args}
+		for i := from; i < len(s.Hooks); i++ {
+			h := &s.Hooks[i]
+			if !h.blocks(sub.Event) {
+				continue
+			}
+			if matched, err := h.match.matches(sub, args); (matched || err != nil) && !yield(h.Ref) {
+				return
+			}
+		}
+	}
+}
+
+// Watcher is a hook that watches an event without holding it up.
+type Watcher struct {
+	Hook events.Hook
+	Mode Mode // async or fire_and_forget
+	// Durable says that a run which did not end is started again later.
+	Durable bool
+}
+
+// Watchers lists the hooks that do not block and match an event, in order. One
+// whose match cannot be decided is listed: its run then fails.
+func (s *Set) Watchers(sub Subject) []Watcher {
+	var watchers []Watcher
 	args := &arguments{raw: sub.Args}
-	for _, h := range s.Hooks {
-		if !h.decides(sub.Event) {
+	for i := range s.Hooks {
+		h := &s.Hooks[i]
+		if !h.Enabled || h.Mode == Blocking || h.Event != sub.Event {
 			continue
 		}
 		if matched, err := h.match.matches(sub, args); matched || err != nil {
-			plan = append(plan, h.Ref)
+			watchers = append(watchers, Watcher{h.Ref, h.Mode, h.Delivery == Durable})
 		}
 	}
-	return plan
+	return watchers
 }
 
 // Concerns reports whether some hook would check a call like this, whatever its
 // arguments are. It is the question for arguments that can be read in more than
 // one way: no condition on them can be trusted.
 func (s *Set) Concerns(sub Subject) bool {
-	return slices.ContainsFunc(s.Hooks, func(h Hook) bool { return h.decides(sub.Event) && h.match.concerns(sub) })
+	return slices.ContainsFunc(s.Hooks, func(h Hook) bool { return h.blocks(sub.Event) && h.match.concerns(sub) })
 }
 
 // Hook returns the hook with an index that a plan of this set gave out.
 func (s *Set) Hook(index int) Hook { return s.Hooks[index] }
 
-func (h Hook) decides(e events.HookEvent) bool {
+func (h *Hook) blocks(e events.HookEvent) bool {
 	return h.Enabled && h.Mode == Blocking && h.Event == e
 }
+
+// decides reports whether an operation goes on or not by what the hook says.
+func (h *Hook) decides() bool { return h.Mode == Blocking && h.Event.Gated() }

@@ -1,16 +1,11 @@
 package hooks
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/fermata-hitl/fermata/events"
 )
 
 // launch is a process that is ready to start.
@@ -20,7 +15,7 @@ type launch struct {
 	env        []string
 	dir        string
 	stdin      string // a file
-	script     events.Digest
+	script     script
 	stdoutHead int // bytes to keep of the beginning of stdout
 }
 
@@ -59,55 +54,49 @@ func (r runner) prepare(h Hook, in Input, files exchange) (launch, error) {
 	return l, err
 }
 
-// useScript chooses the runtime by the script's extension. The digest is taken
-// of the file as it is now, just before it runs.
+// useScript chooses the runtime by the script's extension.
 func (l *launch) useScript(h Hook) error {
-	script := h.Run.Path
-	if !filepath.IsAbs(script) {
-		script = filepath.Join(h.dir, script)
+	path := h.Run.Path
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(h.dir, path)
 	}
-	info, err := os.Stat(script)
-	switch {
-	case err != nil:
-		return missing("its script %s is not there", script)
-	case !info.Mode().IsRegular():
-		return missing("its script %s is not a file", script)
+	var err error
+	if l.script, err = readScript(path, h.Pinned); err != nil {
+		return err
 	}
-	if l.script, err = digestFile(script); err != nil {
-		return fmt.Errorf("its script is not readable: %w", err)
-	}
-	runtimes := runtimesFor(filepath.Ext(script))
-	if runtimes == nil && info.Mode().Perm()&0o111 != 0 {
-		l.path, l.argv = script, slices.Concat([]string{script}, h.Run.Args)
+	runtimes := l.runtimes(filepath.Ext(path), h.dir)
+	if runtimes == nil && executable(path) {
+		l.path, l.argv = path, slices.Concat([]string{path}, h.Run.Args)
 		return nil
 	}
 	if runtimes == nil {
-		runtimes = runtimesFor(".py")
+		runtimes = l.runtimes(".py", h.dir)
 	}
 	var names []string
 	for _, words := range runtimes {
-		if path, err := l.find(words[0]); err == nil {
-			l.path, l.argv = path, slices.Concat(words, []string{script}, h.Run.Args)
+		if program, err := l.find(words[0]); err == nil {
+			l.path, l.argv = program, slices.Concat(words, []string{path}, h.Run.Args)
 			return nil
 		}
 		names = append(names, words[0])
 	}
-	return missing("no %s was found in PATH to run its script %s", strings.Join(names, " or "), script)
+	return missing("no %s was found in PATH to run its script %s", strings.Join(names, " or "), path)
 }
 
-// runtimesFor lists the programs that can run a script, the preferred one
-// first; nil for an extension that names none. uv looks away from the working
-// directory's own project, which the agent can write.
-func runtimesFor(extension string) [][]string {
+// runtimes lists the programs that can run a script, the preferred one
+// first; nil for an extension that names none. Runtimes that look for projects
+// are pointed at dir, where the hooks file is, and away from the working
+// directory, which the agent can write.
+func (l *launch) runtimes(extension, dir string) [][]string {
 	switch extension {
 	case ".py":
-		return [][]string{{"uv", "run", "--no-project"}, {"python3"}, {"python"}}
+		return [][]string{l.uv(), {"python3"}, {"python"}}
 	case ".sh", ".bash", ".zsh":
 		return [][]string{{"bash"}, {"sh"}}
 	case ".js", ".mjs":
 		return [][]string{{"node"}}
 	case ".ts":
-		return [][]string{{"npx", "tsx"}}
+		return [][]string{{"npx", "--prefix", dir, "tsx"}}
 	case ".rb":
 		return [][]string{{"ruby"}}
 	case ".pl":
@@ -116,6 +105,18 @@ func runtimesFor(extension string) [][]string {
 		return [][]string{{"pwsh", "-File"}, {"powershell", "-File"}}
 	}
 	return nil
+}
+
+// uv is told which interpreter to use where there is one in PATH: by itself it
+// would take that of an environment in the working directory.
+func (l *launch) uv() []string {
+	words := []string{"uv", "run", "--no-project"}
+	for _, name := range []string{"python3", "python"} {
+		if path, err := l.find(name); err == nil {
+			return append(words, "--python", path)
+		}
+	}
+	return words
 }
 
 func (l *launch) useShell(text string) error {
@@ -151,19 +152,6 @@ func (l *launch) find(name string) (string, error) {
 func executable(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
-}
-
-func digestFile(path string) (events.Digest, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return "", err
-	}
-	return events.Digest(hex.EncodeToString(sum.Sum(nil))), nil
 }
 
 // prefixes are the two names under which a process is told things.

@@ -45,31 +45,54 @@ func (m match) matches(sub Subject, args *arguments) (bool, error) {
 }
 
 // concerns decides all conditions but those on arguments.
-func (m match) concerns(sub Subject) bool {
-	if m.profile != "" && m.profile != sub.Profile ||
-		len(m.profiles) > 0 && !slices.Contains(m.profiles, sub.Profile) ||
-		m.toolKind != "" && m.toolKind != sub.Tool.Kind ||
-		m.toolName != "" && m.toolName != sub.Tool.Name ||
-		m.agent != "" && m.agent != sub.Agent {
-		return false
+func (m match) concerns(sub Subject) bool { return m.mismatch(sub) == "" }
+
+// mismatch names the first condition that does not hold, but for those on
+// arguments; "" when all of them hold.
+func (m match) mismatch(sub Subject) string {
+	switch {
+	case m.profile != "" && m.profile != sub.Profile:
+		return "profile"
+	case len(m.profiles) > 0 && !slices.Contains(m.profiles, sub.Profile):
+		return "profiles"
+	case m.toolKind != "" && m.toolKind != sub.Tool.Kind:
+		return "tool_kind"
+	case m.toolName != "" && m.toolName != sub.Tool.Name:
+		return "tool_name"
+	case m.agent != "" && m.agent != sub.Agent:
+		return "agent"
+	case m.cwd != "" && !doublestar.MatchUnvalidated(m.cwd, sub.Cwd):
+		return "cwd"
 	}
-	return m.cwd == "" || doublestar.MatchUnvalidated(m.cwd, sub.Cwd)
+	return ""
 }
 
-// matchesArgs asks the cheap conditions of every argument first, then the
-// patterns.
 func (m match) matchesArgs(args *arguments) (bool, error) {
-	for _, c := range m.args {
+	c, _, err := m.argsMismatch(args)
+	return c == nil && err == nil, err
+}
+
+// argsMismatch finds the first condition on arguments that does not hold, nil
+// when all of them hold; key is what of it. It asks the cheap conditions of every
+// argument first, then the patterns.
+func (m match) argsMismatch(args *arguments) (c *condition, key string, _ error) {
+	for i := range m.args {
+		c := &m.args[i]
 		text, ok, err := args.text(c.name)
-		if err != nil {
-			return false, err
-		}
-		if !ok || c.equals != nil && text != *c.equals || !strings.Contains(text, c.contains) {
-			return false, nil
+		switch {
+		case err != nil:
+			return nil, "", err
+		case !ok:
+			return c, "", nil
+		case c.equals != nil && text != *c.equals:
+			return c, "equals", nil
+		case !strings.Contains(text, c.contains):
+			return c, "contains", nil
 		}
 	}
 	var undecided error
-	for _, c := range m.args {
+	for i := range m.args {
+		c := &m.args[i]
 		if c.pattern == nil {
 			continue
 		}
@@ -78,15 +101,49 @@ func (m match) matchesArgs(args *arguments) (bool, error) {
 		if err != nil {
 			undecided = errors.Join(undecided, fmt.Errorf("match.args.%s.regex: %w", clip(c.name), err))
 		} else if !ok {
-			return false, nil
+			return c, "regex", nil
 		}
 	}
-	return undecided == nil, undecided
+	return nil, "", undecided
+}
+
+// Mismatch names the first thing that keeps a hook from a call, by its path in
+// the hook's entry: enabled, match.tool_kind, match.args.command.regex, …. It is
+// "" when the hook would run, also when its match cannot be decided and its run
+// would fail.
+func (h *Hook) Mismatch(sub Subject) string {
+	switch {
+	case !h.Enabled:
+		return "enabled"
+	case h.Event != sub.Event:
+		return "event"
+	}
+	if key := h.match.mismatch(sub); key != "" {
+		return "match." + key
+	}
+	c, key, _ := h.match.argsMismatch(&arguments{raw: sub.Args})
+	switch {
+	case c == nil:
+		return ""
+	case key == "":
+		return "match.args." + c.name
+	}
+	return "match.args." + c.name + "." + key
 }
 
 // patterned reports whether a decision can fail, so that a run must repeat it.
 func (m match) patterned() bool {
 	return slices.ContainsFunc(m.args, func(c condition) bool { return c.pattern != nil })
+}
+
+// anything reports a filter that asks for nothing.
+func (m match) anything() bool {
+	return m.profile == "" && len(m.profiles) == 0 && m.toolKind == "" && m.toolName == "" && m.agent == "" && m.cwd == "" && len(m.args) == 0
+}
+
+// broken reports whether a pattern did not compile.
+func (m match) broken() bool {
+	return slices.ContainsFunc(m.args, func(c condition) bool { return c.pattern != nil && c.pattern.err != nil })
 }
 
 // arguments reads the top level of the arguments once, when a condition first

@@ -16,15 +16,19 @@ const maxFile = 1 << 20
 
 // parse reads a file's text into a tree with places. JSON goes by the name's
 // extension, never by content.
-func parse(file string, data []byte) (*yaml.Node, *ConfigError) {
+func parse(file string, icode bool, data []byte) (*yaml.Node, *ConfigError) {
 	fail := func(line, column int, message string) (*yaml.Node, *ConfigError) {
-		return nil, &ConfigError{File: file, Line: max(line, 1), Column: max(column, 1), Message: message}
+		return nil, invalid(file, line, column, message)
 	}
 	if len(data) > maxFile {
 		return fail(1, 1, "the file is larger than 1 MiB")
 	}
 	isJSON := strings.HasSuffix(file, ".json")
-	if at, message := unreadable(data, isJSON); message != "" {
+	data, at, message := decode(data, icode)
+	if message == "" {
+		at, message = unreadable(data, isJSON)
+	}
+	if message != "" {
 		line, column := place(data, at)
 		return fail(line, column, message)
 	}
@@ -52,6 +56,11 @@ func parse(file string, data []byte) (*yaml.Node, *ConfigError) {
 		return fail(1, 1, "the file is empty; remove it if there are no hooks")
 	}
 	return doc.Content[0], nil
+}
+
+// invalid is a mistake at a place of a file, counted from 1.
+func invalid(file string, line, column int, message string) *ConfigError {
+	return &ConfigError{File: file, Line: max(line, 1), Column: max(column, 1), Message: message, Finding: FindingInvalid}
 }
 
 func syntax(err error) (line, column int, message string) {
@@ -87,7 +96,6 @@ func place(data []byte, at int) (line, column int) {
 // parseJSON builds the same tree as YAML would give: YAML readers refuse some
 // legal JSON, such as escaped surrogate pairs.
 func parseJSON(file string, data []byte) (*yaml.Node, *ConfigError) {
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	var whole json.RawMessage
 	if err := json.Unmarshal(data, &whole); err != nil {
 		at := len(data)
@@ -95,7 +103,7 @@ func parseJSON(file string, data []byte) (*yaml.Node, *ConfigError) {
 			at = max(int(se.Offset)-1, 0)
 		}
 		line, column := place(data, min(at, len(data)))
-		return nil, &ConfigError{File: file, Line: line, Column: column, Message: "not readable as JSON: " + err.Error()}
+		return nil, invalid(file, line, column, "not readable as JSON: "+err.Error())
 	}
 	t := jsonTree{dec: json.NewDecoder(bytes.NewReader(data)), data: data, line: 1, column: 1}
 	t.dec.UseNumber()

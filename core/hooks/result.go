@@ -10,15 +10,18 @@ import (
 // Result is what a hook's run did, after all rules. Override, when set, is a
 // JSON object to merge into the arguments. Reason is the hook's own text for a
 // block or question, or names hook, file and cause of a failure. Code is set
-// when the run refuses the operation. Stdout and Stderr are what was kept, as
-// valid UTF-8. Exit is 128 + the signal's number for a process that a signal
-// ended.
+// when the run refuses the operation. Reminder is a prompt hook's text for the
+// model, of an ask for the case that it is continued; Context is a text to read
+// behind a tool's result. Stdout and Stderr are what was kept, as valid UTF-8.
+// Exit is 128 + the signal's number for a process that a signal ended.
 type Result struct {
 	Effect     events.Effect
 	Outcome    events.RunOutcome
 	Code       events.Code
 	Reason     string
 	Override   []byte
+	Reminder   string
+	Context    string
 	FailedOpen bool
 	NotApplied string
 	Script     events.Digest // of the script file's content, "" without one
@@ -28,24 +31,19 @@ type Result struct {
 	Stderr     string
 }
 
-// The reasons why an ask could not ask.
-const (
-	notAppliedEvent       = "event"
-	notAppliedNonblocking = "nonblocking"
-)
-
 // Failure is the result of a hook that failed with the given code and cause. It
 // blocks a gated operation unless the hook says on_error: warn or ignore; then
-// it lets the operation on and says so.
+// it lets the operation on and says so. A script that is not the trusted one
+// blocks in any case: the on_error beside it may be what was tampered with.
 func Failure(h Hook, code events.Code, cause string) Result {
 	r := Result{
 		Effect: events.EffectError, Outcome: outcomeOf(code),
 		Reason: fmt.Sprintf("hook %q (%s file %s, line %d) failed: %s", h.Ref.ID, h.Ref.Scope, h.Ref.File, h.Ref.Line, cause),
 	}
-	if h.Mode != Blocking || !h.Event.Gated() {
+	if !h.decides() {
 		return r
 	}
-	if h.OnError == OnErrorWarn || h.OnError == OnErrorIgnore {
+	if code != events.CodeNotTrusted && (h.OnError == OnErrorWarn || h.OnError == OnErrorIgnore) {
 		r.FailedOpen = true
 		return r
 	}
@@ -68,20 +66,19 @@ func outcomeOf(code events.Code) events.RunOutcome {
 // apply turns a verdict into the run's result, by what the hook's event and
 // mode permit.
 func (v verdict) apply(h Hook, args []byte) Result {
-	r := Result{Effect: events.EffectAllow, Outcome: events.RunOK}
 	switch {
-	case v.action == "ask" && h.Mode != Blocking:
-		r.Effect, r.NotApplied = events.EffectAskNotApplied, notAppliedNonblocking
+	case h.Mode != Blocking:
+		return v.watched(events.NotAppliedNonblocking)
+	case h.Event == events.AfterToolCall || h.Event == events.ToolError:
+		r := v.watched(events.NotAppliedEvent)
+		r.Context = v.context
 		return r
-	case v.action == "ask" && !h.Event.Gated():
-		r.Effect, r.NotApplied = events.EffectAskNotApplied, notAppliedEvent
-		return r
-	case h.Mode != Blocking || !h.Event.Gated():
-		return r // it only watches
+	case !h.Event.Gated():
+		return v.watched(events.NotAppliedEvent)
 	case v.action == "block":
-		r.Effect, r.Code, r.Reason = events.EffectBlock, events.CodeBlocked, v.reason
-		return r
+		return Result{Effect: events.EffectBlock, Outcome: events.RunOK, Code: events.CodeBlocked, Reason: v.reason}
 	}
+	r := Result{Effect: events.EffectAllow, Outcome: events.RunOK}
 	if v.override != nil {
 		if h.Event != events.BeforeToolCall {
 			return Failure(h, events.CodeHookBadVerdict, fmt.Sprintf("args_override does not apply to %s", h.Event))
@@ -94,5 +91,17 @@ func (v verdict) apply(h Hook, args []byte) Result {
 	if v.action == "ask" {
 		r.Effect, r.Reason = events.EffectAsk, v.reason
 	}
+	if h.Event == events.UserPromptSubmit {
+		r.Reminder = v.reminder
+	}
 	return r
+}
+
+// watched is the result of a run that decides nothing. Had it asked, that is
+// recorded with why nobody was asked.
+func (v verdict) watched(notApplied string) Result {
+	if v.action == "ask" {
+		return Result{Effect: events.EffectAskNotApplied, Outcome: events.RunOK, NotApplied: notApplied}
+	}
+	return Result{Effect: events.EffectAllow, Outcome: events.RunOK}
 }

@@ -5,15 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/fermata-hitl/fermata/events"
 )
 
-// Runner runs one hook on one operation and says what it did. When ctx ends,
-// the run is abandoned and never allows.
+// Runner runs one hook on one event and says what it did. When ctx ends, the run
+// is abandoned and never allows. Of a detached hook it awaits only the start.
 type Runner func(ctx context.Context, h Hook, in Input) Result
 
 // Input is what a run is given besides the hook.
@@ -21,11 +21,15 @@ type Input struct {
 	Payload Payload
 	Env     []string // further variables, such as TRACEPARENT=…
 	Cwd     string   // the operation's working directory
+	// Raw, when set, is the payload as it was encoded for an earlier start of
+	// the same delivery; of Payload nothing is needed then.
+	Raw []byte
 }
 
 // RunnerOptions configure the real runner.
 type RunnerOptions struct {
 	// TempDir holds a directory for each run while it lasts; the system's if "".
+	// It is best one in memory. [Sweep] cleans it up.
 	TempDir string
 	// Environ is the core's environment. Variables of NATS and of Fermata in it
 	// are not passed on.
@@ -56,6 +60,13 @@ func (r runner) run(ctx context.Context, h Hook, in Input) Result {
 }
 
 func (r runner) decide(ctx context.Context, h Hook, in Input) Result {
+	if in.Raw != nil {
+		known, err := readBack(in.Raw)
+		if err != nil {
+			return Failure(h, events.CodeHookFailed, "its stored payload is not readable: "+err.Error())
+		}
+		in.Payload = known
+	}
 	// A match that could not be decided put the hook into the plan; here it
 	// fails the hook.
 	if h.match.patterned() {
@@ -75,52 +86,88 @@ func (r runner) decide(ctx context.Context, h Hook, in Input) Result {
 
 // execute runs the hook's process from preparation to verdict.
 func (r runner) execute(ctx context.Context, h Hook, in Input) Result {
-	files, err := newExchange(r.tempDir, in.Payload.Encode())
+	if in.Raw == nil {
+		// Nobody is asked on behalf of a run that nothing waits for.
+		in.Payload.ConfirmationAvailable = in.Payload.ConfirmationAvailable && h.Mode == Blocking
+		in.Raw = in.Payload.Encode()
+	}
+	files, err := newExchange(r.tempDir, in.Raw)
 	if err != nil {
 		return Failure(h, events.CodeHookFailed, "its files could not be written: "+err.Error())
 	}
-	defer files.remove()
 	start, err := r.prepare(h, in, files)
 	if err != nil {
+		files.remove()
 		return Failure(h, startCode(err), err.Error())
 	}
-	end, err := start.run(ctx, h.Timeout)
-	if err != nil {
-		return Failure(h, startCode(err), "it could not be started: "+err.Error())
+	if h.Detach {
+		return start.detach(ctx, h, files)
 	}
-	result := r.judge(ctx, h, in, files, end)
-	result.Script, result.Exit = start.script, end.exit
+	defer files.remove()
+	return start.attend(ctx, h, in, files)
+}
+
+// attend runs the process to its end and judges it.
+func (l launch) attend(ctx context.Context, h Hook, in Input, files exchange) Result {
+	end, err := l.run(ctx, h.Timeout)
+	if err != nil {
+		return notStarted(h, err)
+	}
+	result := judge(ctx, h, in, files, end)
+	if err := l.script.unchanged(); err != nil && result.Outcome != events.RunAbandoned {
+		result = Failure(h, events.CodeNotTrusted, err.Error())
+	}
+	result.Script, result.Exit = l.script.digest, end.exit
 	result.Stdout, result.Stderr = end.stdout.text(), end.stderr.text()
 	return result
 }
 
-// missingError says that something which a hook needs is not there.
-type missingError string
+// startError says why a hook could not be started and how that counts.
+type startError struct {
+	code  events.Code
+	cause string
+}
 
-func (e missingError) Error() string { return string(e) }
+func (e startError) Error() string { return e.cause }
 
-func missing(format string, args ...any) error { return missingError(fmt.Sprintf(format, args...)) }
+func missing(format string, args ...any) error {
+	return startError{events.CodeHookMissing, fmt.Sprintf(format, args...)}
+}
 
 func startCode(err error) events.Code {
-	var m missingError
-	if errors.As(err, &m) || errors.Is(err, fs.ErrNotExist) {
+	if s, ok := errors.AsType[startError](err); ok {
+		return s.code
+	}
+	if errors.Is(err, fs.ErrNotExist) {
 		return events.CodeHookMissing
 	}
 	return events.CodeHookFailed
 }
 
+func notStarted(h Hook, err error) Result {
+	cause := "it could not be started: " + err.Error()
+	if errors.Is(err, syscall.E2BIG) {
+		cause = "it could not be started: its arguments and environment together are longer than this system allows"
+	}
+	return Failure(h, startCode(err), cause)
+}
+
+// abandoned is the result of a run that nobody waits for any more. Should it be
+// acted on all the same, it refuses, whatever on_error says.
+func abandoned(h Hook) Result {
+	h.OnError = OnErrorBlock
+	r := Failure(h, events.CodeHookFailed, "it was ended before it could decide")
+	r.Outcome = events.RunAbandoned
+	return r
+}
+
 // judge decides by how the process ended; only after exit 0 does it read what
 // the process wrote.
-func (r runner) judge(ctx context.Context, h Hook, in Input, files exchange, end ending) Result {
+func judge(ctx context.Context, h Hook, in Input, files exchange, end ending) Result {
 	const shellFoundNothing = 127
 	switch {
 	case ctx.Err() != nil:
-		// Nobody waits for this run any more. Should its result be acted on all
-		// the same, it refuses, whatever on_error says.
-		h.OnError = OnErrorBlock
-		abandoned := Failure(h, events.CodeHookFailed, "it was ended before it could decide")
-		abandoned.Outcome = events.RunAbandoned
-		return abandoned
+		return abandoned(h)
 	case end.timedOut:
 		return Failure(h, events.CodeHookTimedOut, end.explain(fmt.Sprintf("it did not end within %s", h.Timeout)))
 	case end.signal != 0:
@@ -145,39 +192,4 @@ func (r runner) judge(ctx context.Context, h Hook, in Input, files exchange, end
 		return Failure(h, events.CodeHookBadVerdict, "it gave no result, and require_result is set")
 	}
 	return v.apply(h, in.Payload.Args)
-}
-
-// exchange is the pair of files through which core and process talk, in a
-// directory that only their owner can enter.
-type exchange struct {
-	dir, payload, verdict string
-}
-
-func newExchange(tempDir string, payload []byte) (exchange, error) {
-	dir, err := os.MkdirTemp(tempDir, "fermata-hook-")
-	if err != nil {
-		return exchange{}, err
-	}
-	x := exchange{dir, dir + "/payload.json", dir + "/result.json"}
-	if err = os.WriteFile(x.payload, payload, 0o600); err == nil {
-		err = os.WriteFile(x.verdict, nil, 0o600)
-	}
-	if err != nil {
-		x.remove()
-	}
-	return x, err
-}
-
-func (x exchange) remove() { _ = os.RemoveAll(x.dir) }
-
-// result reads what the process left; a file that it removed is an empty one.
-func (x exchange) result() ([]byte, error) {
-	data, err := readRegular(x.verdict, maxVerdict+1)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the result file is not readable: %w", err)
-	}
-	return data, nil
 }

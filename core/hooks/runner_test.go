@@ -2,7 +2,6 @@ package hooks
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -329,21 +328,6 @@ printf '%s\n' "$@" >"$OUT/args"
 	}
 }
 
-func TestPayload(t *testing.T) {
-	p := (&room{cwd: "/w<&>"}).input().Payload
-	got := string(p.Encode())
-	want := `{"schema":1,"event":"before_tool_call","timestamp":"2026-05-14T14:00:00.250000Z","session_id":"s-1","profile":"Code","cwd":"/w<&>",` +
-		`"tool":{"name":"Bash","kind":"shell","call_id":"c1","args":{"command":"echo <a> & b\u2028","n":1.0}},` +
-		`"confirmation_available":true,"attempt":1,"operation_id":"01hzzzzzzzzzzzzzzzzzzzzzzz"}`
-	if got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
-	p.Args = nil
-	if !json.Valid(p.Encode()) {
-		t.Error("no arguments:", string(p.Encode()))
-	}
-}
-
 // fakeRuntime puts a program in the room's PATH that says how it was called.
 func (r *room) fakeRuntime(name string) {
 	r.write(name, "#!/bin/sh\necho "+name+` "$@"`+"\n", 0o700)
@@ -351,7 +335,8 @@ func (r *room) fakeRuntime(name string) {
 
 func TestRuntimes(t *testing.T) {
 	for _, tc := range []struct{ script, runtimes, want string }{
-		{"a.py", "uv python3", "uv run --no-project SCRIPT x"},
+		{"a.py", "uv python3", "uv run --no-project --python HOME/python3 SCRIPT x"},
+		{"a.py", "uv", "uv run --no-project SCRIPT x"},
 		{"a.py", "python3 python", "python3 SCRIPT x"},
 		{"a.py", "python", "python SCRIPT x"},
 		{"a.sh", "bash sh", "bash SCRIPT x"},
@@ -359,7 +344,7 @@ func TestRuntimes(t *testing.T) {
 		{"a.zsh", "bash", "bash SCRIPT x"},
 		{"a.js", "node", "node SCRIPT x"},
 		{"a.mjs", "node", "node SCRIPT x"},
-		{"a.ts", "npx", "npx tsx SCRIPT x"},
+		{"a.ts", "npx", "npx --prefix HOME tsx SCRIPT x"},
 		{"a.rb", "ruby", "ruby SCRIPT x"},
 		{"a.pl", "perl", "perl SCRIPT x"},
 		{"a.ps1", "pwsh", "pwsh -File SCRIPT x"},
@@ -375,7 +360,7 @@ func TestRuntimes(t *testing.T) {
 			r.environ = []string{"PATH=" + r.home}
 			script := r.write(tc.script, "", 0o600)
 			got := r.run(r.hook("run: {type: script, path: "+tc.script+", args: [x]}", "execution: {mode: blocking}"))
-			if want := strings.Replace(tc.want, "SCRIPT", script, 1) + "\n"; got.Stdout != want || got.Effect != events.EffectAllow {
+			if want := strings.NewReplacer("SCRIPT", script, "HOME", r.home).Replace(tc.want) + "\n"; got.Stdout != want || got.Effect != events.EffectAllow {
 				t.Errorf("%q, want %q: %+v", got.Stdout, want, got)
 			}
 		})
@@ -421,7 +406,7 @@ func TestRunRepeatsAMatchThatPlanCouldNotDecide(t *testing.T) {
 	in := r.input()
 	in.Payload.Args = []byte(`{"command":"` + strings.Repeat("a", 64) + `c"}`)
 	run := NewRunner(RunnerOptions{TempDir: r.tmp, Environ: r.environ})
-	refused(t, run(t.Context(), slow, in), events.CodeHookFailed, "took longer than 100ms")
+	refused(t, run(t.Context(), slow, in), events.CodeHookFailed, "took longer than")
 	in.Payload.Args = []byte(`{"command":"ls"}`)
 	if got := run(t.Context(), slow, in); got.Effect != events.EffectAllow || got.Outcome != events.RunOK {
 		t.Errorf("%+v", got)
@@ -434,4 +419,66 @@ func TestTempDirAbsent(t *testing.T) {
 	r.tmp = "/no/such/place"
 	refused(t, r.run(h), events.CodeHookFailed, "its files could not be written")
 	r.tmp = t.TempDir()
+}
+
+// A later start of a delivery is told what the first one was told, and its
+// filters and templates see the same.
+func TestStoredPayloadIsTheInput(t *testing.T) {
+	r := newRoom(t)
+	first := r.input().Payload
+	first.SessionID = "stored"
+	in := Input{Cwd: r.cwd, Raw: first.Encode()}
+	run := NewRunner(RunnerOptions{TempDir: r.tmp, Environ: r.environ})
+	h := r.hook("run: {type: shell, shell: 'cat; printf %s \"$WHO\"', env: {WHO: '${session_id} ${profile} ${workspace_cwd}'}}",
+		"execution: {mode: async}", "match: {args: {command: {regex: 'ech[o]'}}}")
+	if got := run(t.Context(), h, in); got.Stdout != string(in.Raw)+"stored Code "+r.cwd {
+		t.Errorf("%q %+v", got.Stdout, got.Reason)
+	}
+	in.Raw = []byte("{")
+	if got := run(t.Context(), h, in); got.Outcome != events.RunFailed || !strings.Contains(got.Reason, "stored payload") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Nobody is asked on behalf of a run that nothing waits for, and its script is
+// told so.
+func TestB27ConfirmationIsAvailableOnlyToBlockingHooks(t *testing.T) {
+	r := newRoom(t)
+	for mode, want := range map[Mode]string{Blocking: "true", Async: "false", FireAndForget: "false"} {
+		h := r.shell("cat")
+		h.Mode = mode
+		if got := r.run(h); !strings.Contains(got.Stdout, `"confirmation_available":`+want) {
+			t.Errorf("%s: %s", mode, got.Stdout)
+		}
+	}
+}
+
+func TestTextsForTheModel(t *testing.T) {
+	r := newRoom(t)
+	const both = `printf '{"action":"allow","system_reminder":"remember","extra_context":"see"}' >"$CHRYS_HOOK_RESULT"; `
+	for _, tc := range []struct {
+		event             events.HookEvent
+		text              string
+		reminder, context string
+	}{
+		{events.UserPromptSubmit, both, "remember", ""},
+		{events.AfterToolCall, both, "", "see"},
+		{events.ToolError, both, "", "see"},
+		{events.BeforeToolCall, both, "", ""},
+		{events.SessionEnd, both, "", ""},
+		{events.UserPromptSubmit, both + "exit 1", "", ""},
+		{events.AfterToolCall, both + "exit 1", "", ""},
+		{events.ToolError, both + "kill -KILL $$", "", ""},
+	} {
+		h := r.shell(tc.text)
+		h.Event = tc.event
+		if got := r.run(h); got.Reminder != tc.reminder || got.Context != tc.context {
+			t.Errorf("%s %s: %+v", tc.event, tc.text, got)
+		}
+	}
+	failing := r.shell(both+"exit 1", "on_error: block")
+	failing.Event = events.AfterToolCall
+	if got := r.run(failing); got.Effect != events.EffectError || got.Code != "" || got.FailedOpen {
+		t.Errorf("what has happened is not refused: %+v", got)
+	}
 }

@@ -1,16 +1,11 @@
 package hooks
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/fermata-hitl/fermata/events"
 )
 
 // StoreOptions say where hooks files are.
@@ -20,24 +15,59 @@ type StoreOptions struct {
 	GlobalDir string
 	// Home is what ${fermata_home} and ${chrys_home} stand for; GlobalDir if "".
 	Home string
+	// ICodeGlobal is where iCode keeps its global hooks file, such as
+	// ~/.chrys/hooks; "" if there is none. In iCode's files the templates for
+	// the home stand for the directory above it.
+	ICodeGlobal string
+	// ICode says that files where iCode looks are read too.
+	ICode bool
+	// TrustFile keeps what was trusted; "" trusts no project.
+	TrustFile string
+	// TrustAll makes every project's files count. It is for a dry run only.
+	TrustAll bool
+	// OnInvalidWarn makes a broken file a notice instead of an error; its hooks
+	// are then not in force.
+	OnInvalidWarn bool
 }
+
+// maxDirs bounds how many working directories a store remembers.
+const maxDirs = 256
 
 // Store reads hooks files and keeps what they say until they change. It is safe
 // for concurrent use.
 type Store struct {
 	o StoreOptions
 
-	turn chan struct{} // held by whoever reads; a channel, because one may have to wait for a writer
-	last reading
+	globals [2]atomic.Pointer[parsed] // what the global files say, for every directory
+
+	mu    sync.Mutex
+	dirs  map[string]*directory
+	asked uint64 // how often For was called
 }
 
-// reading is what was found in a file, and what came of it.
+// directory is one working directory.
+type directory struct {
+	cwd     string
+	sources []source
+	asked   uint64        // when it was last asked for, as a count; guarded by Store.mu
+	turn    chan struct{} // held by whoever reads; a channel, because one may have to wait for a writer
+	last    atomic.Pointer[reading]
+}
+
+// reading is what was found for a working directory, and what came of it.
 type reading struct {
-	file string
-	data []byte
-	set  *Set
-	err  error
-	seen sight
+	seen    sight
+	parts   []part
+	scripts []watchedScript
+	set     *Set
+	err     error
+}
+
+// watchedScript is a script that was compared with what was trusted, and its
+// note from before.
+type watchedScript struct {
+	path string
+	note note
 }
 
 // NewStore makes a store. Files are read when they are first asked for.
@@ -45,12 +75,13 @@ func NewStore(o StoreOptions) *Store {
 	if o.Home == "" {
 		o.Home = o.GlobalDir
 	}
-	return &Store{o: o, turn: make(chan struct{}, 1)}
+	return &Store{o: o, dirs: map[string]*directory{}}
 }
 
-// For returns the hooks in force for a working directory, now. An unchanged
-// file gives the same Set. A *[ConfigError] says that the file is there and
-// broken.
+// For returns the hooks in force for a working directory, now. Nothing changed
+// gives the same Set. A *[ConfigError] says that a file which counts is broken,
+// a *[NotTrusted] that a project's files are not as they were trusted. A
+// directory that is not absolute has no project of its own.
 //
 // A file counts as unchanged without being read when everything that the system
 // notes of it is as it was, the time of its last change by the kernel's own
@@ -58,30 +89,83 @@ func NewStore(o StoreOptions) *Store {
 // clock's grain could hide behind a young one. Otherwise its text is read and
 // compared. A text that somebody is still writing is waited for: half of the
 // rules can be well-formed, and so can none.
-func (s *Store) For(_ string) (*Set, error) {
-	s.turn <- struct{}{}
-	defer func() { <-s.turn }()
-	seen := look(s.o.GlobalDir)
-	if s.last.seen.settled() && seen == s.last.seen {
-		return s.last.set, s.last.err
+func (s *Store) For(cwd string) (*Set, error) {
+	d := s.directory(cwd)
+	if last := d.last.Load(); last != nil && s.holds(d, last) {
+		return last.set, last.err
 	}
-	file, data, err := readFirst(s.o.GlobalDir)
-	if s.known() && (s.last.file != file || !bytes.Equal(s.last.data, data)) || seen.fresh() {
-		seen, file, data, err = s.calm(seen)
-	}
+	d.turn <- struct{}{}
+	defer func() { <-d.turn }()
+	last := d.last.Load()
+	seen, parts, scripts, err := s.read(d, last)
 	if err != nil {
-		s.last = reading{}
-		return nil, &ConfigError{File: file, Line: 1, Column: 1, Message: err.Error()}
+		return nil, err
 	}
-	if !s.known() || s.last.file != file || !bytes.Equal(s.last.data, data) {
-		s.last = reading{file: file, data: data}
-		s.last.set, s.last.err = newSet(file, s.o.Home, data)
+	next := &reading{seen: seen, parts: parts, scripts: scripts}
+	if last != nil && slices.EqualFunc(last.parts, parts, part.equal) {
+		next.set, next.err = last.set, last.err
+	} else {
+		next.set, next.err = s.assemble(parts)
 	}
-	s.last.seen = seen // noted before the text was read: what came between shows the next time
-	return s.last.set, s.last.err
+	for i := range parts {
+		parts[i].data = nil
+	}
+	d.last.Store(next)
+	return next.set, next.err
 }
 
-func (s *Store) known() bool { return s.last.set != nil || s.last.err != nil }
+// directory finds or makes the entry of a working directory. Of too many, the
+// one that was not asked for longest is forgotten.
+func (s *Store) directory(cwd string) *directory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	d := s.dirs[cwd]
+	if d == nil {
+		d = s.newDirectory(cwd)
+		if len(s.dirs) >= maxDirs {
+			s.forget()
+		}
+		s.dirs[cwd] = d
+	}
+	d.asked = s.asked
+	return d
+}
+
+func (s *Store) newDirectory(cwd string) *directory {
+	return &directory{cwd: cwd, sources: s.sources(cwd), turn: make(chan struct{}, 1)}
+}
+
+func (s *Store) forget() {
+	var oldest *directory
+	for _, d := range s.dirs {
+		if oldest == nil || d.asked < oldest.asked {
+			oldest = d
+		}
+	}
+	delete(s.dirs, oldest.cwd)
+}
+
+// holds reports whether nothing has changed since a reading.
+func (s *Store) holds(d *directory, last *reading) bool {
+	if !last.seen.settled() || slices.ContainsFunc(last.parts, part.unsure) || s.look(d).notes != last.seen.notes {
+		return false
+	}
+	return !slices.ContainsFunc(last.scripts, func(w watchedScript) bool {
+		return isYoung(last.seen.at.Sub(w.note.changed)) || noteAt(w.path) != w.note
+	})
+}
+
+// read gathers what stands in the files. What has changed, or did so just
+// before, is given time to come to rest.
+func (s *Store) read(d *directory, last *reading) (sight, []part, []watchedScript, error) {
+	seen := s.look(d)
+	parts, scripts := s.gather(d, false)
+	if seen.fresh(parts) || last != nil && !slices.EqualFunc(last.parts, parts, part.equal) {
+		return s.calm(d, seen, parts)
+	}
+	return seen, parts, scripts, nil
+}
 
 // Calm is a text that has not changed for a while.
 const (
@@ -93,129 +177,37 @@ const (
 // calm waits until nothing has changed for calmFor, and reads what is there
 // then. Files that do not come to rest are an error: nobody knows which rules
 // hold.
-func (s *Store) calm(seen sight) (sight, string, []byte, error) {
+func (s *Store) calm(d *directory, seen sight, parts []part) (sight, []part, []watchedScript, error) {
 	begun := time.Now()
 	since := begun
 	for {
 		time.Sleep(calmLook)
-		now := look(s.o.GlobalDir)
-		if now.files != seen.files {
-			seen, since = now, time.Now()
+		now := s.look(d)
+		if now.of(parts) != seen.of(parts) {
+			since = time.Now()
 		}
+		seen = now
 		if time.Since(since) >= calmFor {
-			file, data, err := readFirst(s.o.GlobalDir)
-			if after := look(s.o.GlobalDir); after.files == seen.files {
-				return after, file, data, err
+			var scripts []watchedScript
+			parts, scripts = s.gather(d, false)
+			if s.look(d).of(parts) == seen.of(parts) {
+				return seen, parts, scripts, nil
 			}
 			since = time.Now()
 		}
 		if time.Since(begun) > calmLimit {
-			return seen, filepath.Join(s.o.GlobalDir, names[0]), nil, errors.New("the hooks file is being written all the time; nobody knows which rules hold")
+			const message = "a hooks file is being written all the time; nobody knows which rules hold"
+			return seen, parts, nil, invalid(unresting(parts), 1, 1, message)
 		}
 	}
 }
 
-// newSet makes the set of the global file; no file, no hooks.
-func newSet(file, home string, data []byte) (*Set, error) {
-	set := &Set{Settings: DefaultSettings()}
-	set.Digest = events.DigestOf(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%s", events.ScopeGlobal, file, len(data), data))
-	if file == "" {
-		return set, nil
-	}
-	var err error
-	set.Hooks, set.Settings, set.Warnings, err = readFile(events.ScopeGlobal, file, home, data)
-	if err != nil {
-		return nil, err
-	}
-	for i := range set.Hooks {
-		set.Hooks[i].Ref.Index = i
-	}
-	return set, nil
-}
-
-// sight is what the system notes of the hooks files of a directory, without
-// reading them, and when it was looked at.
-type sight struct {
-	files  [3]note
-	young  bool // something had changed just before
-	recent bool // so short a time before that its writer may not be done
-}
-
-// note is what the system notes of one file; the zero note is that of none.
-type note struct {
-	there      bool
-	dev, inode uint64
-	size       int64
-	mode       fs.FileMode
-	modified   time.Time
-	changed    time.Time // the kernel's own; nobody can set it
-}
-
-// grain is more than the grain of any file system's clock.
-const grain = 2 * time.Second
-
-// look notes what is there.
-func look(dir string) sight {
-	var s sight
-	now := time.Now()
-	for i, name := range names {
-		info, err := os.Stat(filepath.Join(dir, name))
-		if err != nil {
-			// Absent, or not to be looked at: reading tells which.
-			s.young = s.young || !errors.Is(err, fs.ErrNotExist)
-			continue
+// unresting names the file that a person should look at: the first that counts.
+func unresting(parts []part) string {
+	for _, p := range parts {
+		if p.trust != "" && p.trust != TrustNone {
+			return p.file
 		}
-		n := noteOf(info)
-		s.files[i] = n
-		age := now.Sub(n.changed)
-		s.young = s.young || age < grain
-		s.recent = s.recent || age >= 0 && age < calmFor
 	}
-	return s
-}
-
-// fresh reports whether a file changed so short a time ago that its writer may
-// not be done. A change in the future says nothing.
-func (s sight) fresh() bool { return s.recent }
-
-// settled reports whether an equal sight later means that nothing changed.
-func (s sight) settled() bool { return !s.young && s != sight{} }
-
-// names are the hooks files, in the order in which they count.
-var names = [3]string{"hooks.yaml", "hooks.yml", "hooks.json"}
-
-// readFirst reads the first hooks file that stands in a directory; "" when none
-// does. Of a file that is too large it reads one byte more than is allowed.
-func readFirst(dir string) (file string, data []byte, err error) {
-	for _, name := range names {
-		file = filepath.Join(dir, name)
-		data, err = readRegular(file, maxFile+1)
-		if errors.Is(err, fs.ErrNotExist) {
-			if _, linked := os.Lstat(file); linked != nil {
-				continue
-			}
-			err = fmt.Errorf("%s is a link to nothing", file)
-		}
-		return file, data, err
-	}
-	return "", nil, nil
-}
-
-// readRegular reads at most limit bytes. It refuses what is no plain file, so
-// that a pipe cannot hold the core.
-func readRegular(path string, limit int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	switch info, err := f.Stat(); {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a plain file", path)
-	case info.Mode().Perm()&0o002 != 0:
-		return nil, fmt.Errorf("%s can be written by everybody, so its rules are nobody's; run chmod o-w on it", path)
-	}
-	return io.ReadAll(io.LimitReader(f, limit))
+	return filepath.Join(parts[len(parts)-1].dir, fileNames[0])
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/fermata-hitl/fermata/events"
 )
 
 // ConfigError says what is wrong in a hooks file, where, and in which field.
@@ -21,6 +23,10 @@ type ConfigError struct {
 	Column  int
 	Path    string
 	Message string
+	// Finding says what sort of mistake it is, Hook whose; "" when it is in no
+	// hook or before its id.
+	Finding FindingCode
+	Hook    string
 }
 
 // Error implements error: file:line:column: path: message.
@@ -32,6 +38,9 @@ func (e *ConfigError) Error() string {
 	return place + e.Message
 }
 
+// Code is [events.CodeHooksConfigInvalid].
+func (*ConfigError) Code() events.Code { return events.CodeHooksConfigInvalid }
+
 // maxValues bounds what aliases can expand to. A file of the largest size
 // without aliases stays below it.
 const maxValues = 1 << 19
@@ -40,6 +49,7 @@ const maxValues = 1 << 19
 // is not used.
 type document struct {
 	file     string
+	hook     string // the id of the hook that is being read
 	values   int
 	err      *ConfigError
 	warnings []ConfigError
@@ -70,19 +80,24 @@ func (d *document) value(node *yaml.Node, path string) value {
 
 func (v value) present() bool { return v.node != nil }
 
-func (v value) problem(format string, args ...any) ConfigError {
-	return ConfigError{v.doc.file, max(v.at.Line, 1), max(v.at.Column, 1), v.path, fmt.Sprintf(format, args...)}
+func (v value) problem(f FindingCode, format string, args ...any) *ConfigError {
+	e := invalid(v.doc.file, v.at.Line, v.at.Column, fmt.Sprintf(format, args...))
+	e.Path, e.Finding, e.Hook = v.path, f, v.doc.hook
+	return e
 }
 
 func (v value) fail(format string, args ...any) {
 	if v.doc.err == nil {
-		e := v.problem(format, args...)
-		v.doc.err = &e
+		v.doc.err = v.problem(FindingInvalid, format, args...)
 	}
 }
 
-func (v value) warn(format string, args ...any) {
-	v.doc.warnings = append(v.doc.warnings, v.problem(format, args...))
+func (v value) warn(f FindingCode, format string, args ...any) {
+	v.doc.warnings = append(v.doc.warnings, *v.problem(f, format, args...))
+}
+
+func (v value) matchesNothing(format string, args ...any) {
+	v.warn(FindingMatchesNothing, format, args...)
 }
 
 // kind names what stands here, for messages.

@@ -19,6 +19,8 @@ type verdict struct {
 	action   string // in lower case; "" for none
 	reason   string
 	override []byte // the bytes of args_override, nil for none
+	reminder string // system_reminder
+	context  string // extra_context
 }
 
 // verdictKeys are the keys that mean something, with the type that each must
@@ -110,7 +112,10 @@ func readVerdict(fields map[string]json.RawMessage) (verdict, error) {
 		}
 		text[key] = s
 	}
-	v := verdict{action: strings.ToLower(text["action"]), reason: text["reason"], override: fields["args_override"]}
+	v := verdict{
+		action: strings.ToLower(text["action"]), reason: text["reason"], override: fields["args_override"],
+		reminder: text["system_reminder"], context: text["extra_context"],
+	}
 	if _, written := fields["action"]; written && !slices.Contains([]string{"allow", "block", "modify", "ask"}, v.action) {
 		return verdict{}, fmt.Errorf("the verdict's action %q is none of allow, block, modify, ask", clip(text["action"]))
 	}

@@ -23,13 +23,22 @@ func verdictOn(h Hook, written, args string) Result {
 	return v.apply(h, []byte(args))
 }
 
+// texts is a verdict with both texts for the model.
+const texts = `{"action":"allow","system_reminder":"a","extra_context":"b"}`
+
 func TestVerdicts(t *testing.T) {
 	prompt := guard
 	prompt.Event = events.UserPromptSubmit
 	observed := guard
 	observed.Event = "after_tool_call"
+	failing := guard
+	failing.Event = events.ToolError
+	session := guard
+	session.Event = events.SessionStart
 	async := guard
 	async.Mode = Async
+	asyncPrompt, asyncAfter := prompt, observed
+	asyncPrompt.Mode, asyncAfter.Mode = FireAndForget, Async
 	for _, tc := range []struct {
 		name, written string
 		hook          Hook
@@ -38,6 +47,8 @@ func TestVerdicts(t *testing.T) {
 		reason        string
 		override      string
 		notApplied    string
+		reminder      string
+		context       string
 	}{
 		{name: "nothing written", effect: events.EffectAllow},
 		{name: "an empty object", written: " {} \n", effect: events.EffectAllow},
@@ -55,7 +66,17 @@ func TestVerdicts(t *testing.T) {
 		{name: "block on another event", written: `{"action":"block"}`, hook: observed, effect: events.EffectAllow},
 		{name: "modify", written: `{"action":"modify","args_override":{"a": 1}}`, effect: events.EffectModify, override: `{"a": 1}`},
 		{name: "B38 ask with new arguments", written: `{"action":"ask","reason":"r","args_override":{"a":1.0}}`, effect: events.EffectAsk, reason: "r", override: `{"a":1.0}`},
-		{name: "text for other events", written: `{"action":"allow","system_reminder":"a","extra_context":"b"}`, effect: events.EffectAllow},
+		{name: "texts on a tool call", written: texts, effect: events.EffectAllow},
+		{name: "texts on a prompt", written: texts, hook: prompt, effect: events.EffectAllow, reminder: "a"},
+		{name: "B40 a reminder beside an ask", written: `{"action":"ask","reason":"look","system_reminder":"a"}`, hook: prompt, effect: events.EffectAsk, reason: "look", reminder: "a"},
+		{name: "a reminder beside a block", written: `{"action":"block","system_reminder":"a"}`, hook: prompt, effect: events.EffectBlock, code: events.CodeBlocked},
+		{name: "texts after a tool", written: texts, hook: observed, effect: events.EffectAllow, context: "b"},
+		{name: "texts after a tool's error", written: texts, hook: failing, effect: events.EffectAllow, context: "b"},
+		{name: "B24 context beside an ask", written: `{"action":"ask","extra_context":"b"}`, hook: observed, effect: events.EffectAskNotApplied, notApplied: "event", context: "b"},
+		{name: "texts on a session's event", written: texts, hook: session, effect: events.EffectAllow},
+		{name: "texts on a prompt that did not wait", written: texts, hook: asyncPrompt, effect: events.EffectAllow},
+		{name: "texts after a tool that did not wait", written: texts, hook: asyncAfter, effect: events.EffectAllow},
+		{name: "new arguments after a tool", written: `{"action":"modify","args_override":{"a":1}}`, hook: observed, effect: events.EffectAllow},
 		{name: "an escaped key is the key", written: `{"\u0061ction":"block"}`, effect: events.EffectBlock, code: events.CodeBlocked},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -65,7 +86,7 @@ func TestVerdicts(t *testing.T) {
 			}
 			r := verdictOn(h, tc.written, `{"a":0}`)
 			if r.Effect != tc.effect || r.Code != tc.code || r.Reason != tc.reason || string(r.Override) != tc.override ||
-				r.NotApplied != tc.notApplied || r.Outcome != events.RunOK || r.FailedOpen {
+				r.NotApplied != tc.notApplied || r.Outcome != events.RunOK || r.FailedOpen || r.Reminder != tc.reminder || r.Context != tc.context {
 				t.Errorf("%+v", r)
 			}
 		})
@@ -162,10 +183,26 @@ func TestFailureDirections(t *testing.T) {
 			}
 		}
 	}
-	watching := guard
-	watching.Mode = Async
-	if r := Failure(watching, events.CodeHookFailed, "cause"); r.Effect != events.EffectError || r.FailedOpen || r.Code != "" {
-		t.Errorf("a hook that decides nothing lets nothing on: %+v", r)
+	observed, watching := guard, guard
+	observed.Event, watching.Mode = events.AfterToolCall, Async
+	for _, h := range []Hook{observed, watching} {
+		for _, code := range []events.Code{events.CodeHookFailed, events.CodeNotTrusted} {
+			if r := Failure(h, code, "cause"); r.Effect != events.EffectError || r.FailedOpen || r.Code != "" || r.Outcome != events.RunFailed {
+				t.Errorf("a hook that decides nothing refuses nothing and lets nothing on: %+v", r)
+			}
+		}
+	}
+}
+
+func TestUntrustedScriptBlocksWhateverOnErrorSays(t *testing.T) {
+	for _, event := range []events.HookEvent{events.BeforeToolCall, events.UserPromptSubmit} {
+		for _, on := range []OnError{OnErrorBlock, OnErrorWarn, OnErrorIgnore, ""} {
+			h := guard
+			h.Event, h.OnError = event, on
+			if r := Failure(h, events.CodeNotTrusted, "cause"); r.Effect != events.EffectBlock || r.Code != events.CodeNotTrusted || r.FailedOpen {
+				t.Errorf("%s, on_error %q: %+v", event, on, r)
+			}
+		}
 	}
 }
 
@@ -196,6 +233,9 @@ func FuzzVerdict(f *testing.F) {
 			if _, err := core.Merge([]byte(`{"a":1}`), r.Override); err != nil {
 				t.Fatalf("%q gives new arguments that do not merge: %v", data, err)
 			}
+		}
+		if r.Reminder != "" || r.Context != "" {
+			t.Fatalf("%q gives a tool call a text: %+v", data, r)
 		}
 		if r.Effect == events.EffectAllow && v.action != "allow" && v.action != "" {
 			t.Fatalf("%q allows by accident: %+v", data, v)

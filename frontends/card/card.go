@@ -22,6 +22,9 @@ type Card struct {
 	Hook    string // the hook's id
 	Origin  string // scope, file and line of the hook
 	Session string // agent and project, as in "claude · myproj"
+	// Path is who in the agent wants it, as in "main > reviewer#1"; "" when it is
+	// the agent itself.
+	Path string
 	// Digest is of the bytes that Fields show; an answer names it.
 	Digest events.Digest
 	// Genuine says that these are the bytes that the question is about. A
@@ -29,7 +32,8 @@ type Card struct {
 	Genuine bool
 }
 
-// Field is one named value. Name is "" when the arguments are no object.
+// Field is one named value. A message, and any other value that is no object, is
+// one field, which [New] names and [Fields] does not.
 type Field struct {
 	Name  string
 	Text  string // a string's own characters, any other value's JSON
@@ -52,6 +56,14 @@ func New(q events.Question, args []byte, home string, w words.Words) Card {
 		Session: Session(q.Agent, q.ProjectPath),
 		Digest:  events.DigestOf(args),
 	}
+	for i := range c.Fields {
+		if c.Fields[i].Name == "" {
+			c.Fields[i].Name = Whole(q.Kind, w)
+		}
+	}
+	if q.Path != topPath {
+		c.Path = Line(q.Path)
+	}
 	c.Genuine = c.Digest == q.Version.Digest
 	if q.Kind != events.KindToolCall || c.Title == "" {
 		c.Title = w.Kind(string(q.Kind))
@@ -60,6 +72,17 @@ func New(q events.Question, args []byte, home string, w words.Words) Card {
 		c.Reason = w.Say(words.NoReason, c.Hook)
 	}
 	return c
+}
+
+// topPath is the path of what the agent itself wants.
+const topPath = "main"
+
+// Whole names a value that has no name of its own: an input is a message.
+func Whole(k events.Kind, w words.Words) string {
+	if k == events.KindToolCall {
+		return w.Say(words.Value)
+	}
+	return w.Say(words.Message)
 }
 
 // Origin says where a hook stands: scope, file and line. A global file has its

@@ -76,10 +76,41 @@ func TestB39Reason(t *testing.T) {
 	}
 }
 
-func TestB103AMessageIsNamedByItsKind(t *testing.T) {
-	q := events.Question{Kind: events.KindUserPrompt}
-	if c := New(q, []byte(`"hi"`), "", words.In(words.English)); c.Title != "your message" || c.Fields[0].Text != "hi" {
-		t.Errorf("%+v", c)
+func TestB103AMessageIsOneBoxUnderItsName(t *testing.T) {
+	for _, c := range []struct {
+		kind        events.Kind
+		lang        words.Language
+		args        string
+		title, name string
+		text        string
+	}{
+		{events.KindUserPrompt, words.English, `"hi\n{\"a\":1}"`, "your message", "message", "hi\n{\"a\":1}"},
+		{events.KindInjection, words.English, `"hi"`, "added message", "message", "hi"},
+		{events.KindRetryNote, words.English, `"hi"`, "retry note", "message", "hi"},
+		{events.KindUserPrompt, words.Chinese, `"你好"`, "你的消息", "消息", "你好"},
+		{events.KindToolCall, words.English, `"hi"`, "Bash", "value", "hi"},
+	} {
+		t.Run("B103 "+string(c.kind), func(t *testing.T) {
+			q := events.Question{Kind: c.kind}
+			if c.kind == events.KindToolCall {
+				q.Tool.Name = "Bash"
+			}
+			got := New(q, []byte(c.args), "", words.In(c.lang))
+			want := []Field{{Name: c.name, Text: c.text, Raw: c.text, Bytes: len(c.text)}}
+			if diff := cmp.Diff(want, got.Fields); diff != "" || got.Title != c.title {
+				t.Errorf("title %q, -want +got:\n%s", got.Title, diff)
+			}
+		})
+	}
+}
+
+func TestB109WhoInTheAgentWantsIt(t *testing.T) {
+	for path, want := range map[string]string{
+		"": "", "main": "", "main > sub#1": "main > sub#1", "main > a\u202eb\nc": "main > a⟨U+202E⟩b⏎c",
+	} {
+		if got := New(events.Question{Kind: events.KindToolCall, Path: path}, []byte(`{}`), "", words.In(words.English)).Path; got != want {
+			t.Errorf("%q: %q, want %q", path, got, want)
+		}
 	}
 }
 

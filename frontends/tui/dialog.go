@@ -133,7 +133,7 @@ func (m *Model) boxes(d *dialog, changes []card.Change) []*box {
 	for _, c := range changes {
 		name := c.Name
 		if name == "" {
-			name = m.valueName(d)
+			name = card.Whole(d.q.Kind, m.w)
 		}
 		was, now := m.cutText(c.Old), m.cutText(c.New)
 		if c.Added {
@@ -147,11 +147,7 @@ func (m *Model) boxes(d *dialog, changes []card.Change) []*box {
 			&box{text: now, bytes: len(now), sign: "+"})
 	}
 	for _, f := range d.card.Fields {
-		name := f.Name
-		if name == "" {
-			name = m.valueName(d)
-		}
-		b := &box{label: name, text: f.Text, raw: f.Raw, bytes: f.Bytes}
+		b := &box{label: f.Name, text: f.Text, raw: f.Raw, bytes: f.Bytes}
 		if f.Text == "" {
 			b.text, b.bare = m.w.Say(words.Empty), true
 		}
@@ -161,13 +157,6 @@ func (m *Model) boxes(d *dialog, changes []card.Change) []*box {
 		all = append(all, &box{text: m.w.Say(words.NoArguments), bare: true})
 	}
 	return all
-}
-
-func (m *Model) valueName(d *dialog) string {
-	if d.q.Kind == events.KindToolCall {
-		return m.w.Say(words.Value)
-	}
-	return m.w.Say(words.Message)
 }
 
 // cutText writes a shortened value with the count of what is left out.

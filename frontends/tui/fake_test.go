@@ -173,6 +173,13 @@ func push() events.Question {
 	return question("q1", "Bash", `{"command":"git push --force origin main","cwd":"~/src/myproj"}`)
 }
 
+// input makes a question about an input, whose arguments are one JSON string.
+func input(k events.Kind, text string) events.Question {
+	q := question("q6", "", text)
+	q.Kind, q.Tool, q.Hook.ID, q.Reason = k, events.Tool{}, "ask-about-keys", "There may be a key in this."
+	return q
+}
+
 // terminal runs a model inside a synctest bubble: its commands in goroutines,
 // its messages one after the other.
 type terminal struct {

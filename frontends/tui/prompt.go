@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/fermata-hitl/fermata/events"
@@ -22,8 +21,10 @@ var ErrNoAnswer = errors.New("the input ended without an answer; nothing was ans
 // An empty line and anything else ask again; there is no default. text are the
 // words to the model. When ctx ends first its error is returned; the read from
 // in that was begun ends only with in.
-func Prompt(ctx context.Context, in io.Reader, out io.Writer, q events.Question, args []byte) (answer events.Answer, text string, err error) {
-	p := prompt{words.In(words.Choose("", os.Getenv)), in, out}
+func Prompt(
+	ctx context.Context, in io.Reader, out io.Writer, w words.Words, q events.Question, args []byte,
+) (answer events.Answer, text string, err error) {
+	p := prompt{w, in, out}
 	c := card.New(q, args, "", p.w)
 	if !c.Genuine {
 		return "", "", errors.New(p.w.Say(words.WrongBytes))
@@ -106,21 +107,25 @@ func (p *prompt) say(s string) { fmt.Fprintln(p.out, " "+s) }
 
 // show prints the whole card.
 func (p *prompt) show(q events.Question, c card.Card) {
-	p.say(c.Title + "   " + c.Session)
+	about := c.Title
+	if c.Path != "" {
+		about += " · " + c.Path
+	}
+	p.say(about + "   " + c.Session)
 	if q.Previous >= 0 {
 		changes, _ := card.Changes(q.Changed)
 		p.say(p.w.Say(words.AskedAgain, q.Attempt))
 		for _, ch := range changes {
-			p.value(ch.Name+" −", ch.Old.Lead+ch.Old.Middle+ch.Old.Trail)
-			p.value(ch.Name+" +", ch.New.Lead+ch.New.Middle+ch.New.Trail)
+			name := ch.Name
+			if name == "" {
+				name = card.Whole(q.Kind, p.w)
+			}
+			p.value(name+" −", ch.Old.Lead+ch.Old.Middle+ch.Old.Trail)
+			p.value(name+" +", ch.New.Lead+ch.New.Middle+ch.New.Trail)
 		}
 	}
 	for _, f := range c.Fields {
-		name := f.Name
-		if name == "" {
-			name = p.w.Say(words.Value)
-		}
-		p.value(name, f.Text)
+		p.value(f.Name, f.Text)
 		for _, m := range card.Marks(f.Text) {
 			p.say("  " + p.w.Say(words.Marked, m.Count, m.Text))
 		}

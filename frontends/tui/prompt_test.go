@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/fermata-hitl/fermata/events"
+	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
 func TestPrompt(t *testing.T) {
-	t.Setenv("LC_ALL", "C")
 	q := push()
 	for _, c := range []struct {
 		name, in string
@@ -30,7 +30,7 @@ func TestPrompt(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in, out := strings.NewReader(c.in), &strings.Builder{}
-			got, text, err := Prompt(t.Context(), in, out, q, q.Args)
+			got, text, err := Prompt(t.Context(), in, out, words.In(words.English), q, q.Args)
 			if got != c.want || text != c.text || !errors.Is(err, c.err) {
 				t.Errorf("got %q, %q, %v", got, text, err)
 			}
@@ -44,18 +44,41 @@ func TestPrompt(t *testing.T) {
 			}
 		})
 	}
+	t.Run("B103 a message of a sub-agent", func(t *testing.T) {
+		q := input(events.KindInjection, `"first line\nsecond line"`)
+		q.Path = "main > reviewer#1"
+		out := &strings.Builder{}
+		if _, _, err := Prompt(t.Context(), strings.NewReader("x\n"), out, words.In(words.English), q, q.Args); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"added message · main > reviewer#1   claude", "message    │ first line\n            │ second line\n"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%q is not shown in\n%s", want, out)
+			}
+		}
+	})
 	t.Run("context", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		in, _ := io.Pipe()
 		defer in.Close()
-		if _, _, err := Prompt(ctx, in, io.Discard, q, q.Args); !errors.Is(err, context.Canceled) {
+		if _, _, err := Prompt(ctx, in, io.Discard, words.Words{}, q, q.Args); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("other bytes", func(t *testing.T) {
-		if _, _, err := Prompt(t.Context(), strings.NewReader("c\n"), io.Discard, q, []byte(`{}`)); err == nil {
+		if _, _, err := Prompt(t.Context(), strings.NewReader("c\n"), io.Discard, words.Words{}, q, []byte(`{}`)); err == nil {
 			t.Error("asked about bytes that will not run")
 		}
 	})
+}
+
+func TestB125PromptSpeaksTheLanguageThatItIsGiven(t *testing.T) {
+	q, out := push(), &strings.Builder{}
+	if _, _, err := Prompt(t.Context(), strings.NewReader("c\n"), out, words.In(words.Chinese), q, q.Args); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "c 继续 · x 取消") || !strings.Contains(out.String(), "提问者") {
+		t.Errorf("it said\n%s", out)
+	}
 }

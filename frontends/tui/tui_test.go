@@ -129,6 +129,32 @@ func TestB101GoldenScreens(t *testing.T) {
 			tm.settle()
 			tm.press("esc")
 		}},
+		{"message", func(tm *terminal) {
+			tm.ask(input(events.KindUserPrompt, `"Deploy it with this key:\n\n  sk-ant-1234567890\n\nand tell me when it is done. If the first try fails, wait a minute and try once more."`))
+			tm.settle()
+		}},
+		{"injection", func(tm *terminal) {
+			tm.ask(input(events.KindInjection, `"Use `+"\u202e"+`gnigats, not production."`))
+			tm.settle()
+		}},
+		{"retry-note", func(tm *terminal) {
+			q := input(events.KindRetryNote, `"Try again with the new token."`)
+			q.Path = "main > deploy#2"
+			tm.ask(q)
+			tm.settle()
+		}},
+		{"sub-agent", func(tm *terminal) {
+			q := push()
+			q.Path = "main > reviewer#1 > runs-the-tests#12"
+			tm.ask(q)
+			tm.settle()
+		}},
+		{"sub-agent-again", func(tm *terminal) {
+			q := repeated()
+			q.Path = "main > reviewer#1"
+			tm.ask(q)
+			tm.settle()
+		}},
 		{"empty", func(*terminal) {}},
 	}
 	for _, s := range scenes {

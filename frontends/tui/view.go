@@ -181,7 +181,8 @@ func (m *Model) header(q events.Question) string {
 	return " " + m.style.dim.Render(sides(left, right, m.width-2))
 }
 
-// title names the tool, says when it is asked again, and how long it waits.
+// title names the tool and who in the agent wants it, says when it is asked
+// again, and how long it waits.
 func (m *Model) title(d *dialog) string {
 	name := card.Line(d.q.Tool.Name)
 	if d.card != nil {
@@ -194,11 +195,10 @@ func (m *Model) title(d *dialog) string {
 	right, urgent := m.times(d.q)
 	room := m.width - 2 - cells(right) - 2
 	left := fit(name, room)
-	if again != "" {
-		left = m.style.strong.Render(left) + m.style.warn.Render(fit(again, room-cells(left)))
-	} else {
-		left = m.style.strong.Render(left)
-	}
+	room -= cells(left)
+	again = fit(again, room)
+	path := m.pathText(d, room-cells(again))
+	left = m.style.strong.Render(left) + m.style.dim.Render(path) + m.style.warn.Render(again)
 	style := m.style.dim
 	if urgent {
 		style = m.style.warn
@@ -206,12 +206,22 @@ func (m *Model) title(d *dialog) string {
 	return " " + pad(left, m.width-2-cells(right)) + style.Render(right)
 }
 
+// pathText names the sub-agent or workflow that wants the call, nothing for the
+// agent itself. Where room is short, its own name is what stays.
+func (m *Model) pathText(d *dialog, room int) string {
+	const before = " · "
+	if d.card == nil || d.card.Path == "" || room <= cells(before) {
+		return ""
+	}
+	return before + fitLeft(d.card.Path, room-cells(before))
+}
+
 // repeat says, in a line that is otherwise empty, why it is asked again.
 func (m *Model) repeat(d *dialog) string {
 	if d.q.Previous < 0 {
 		return ""
 	}
-	names := m.changedNames(d.q.Changed, m.valueName(d))
+	names := m.changedNames(d.q.Changed, card.Whole(d.q.Kind, m.w))
 	text := m.w.Say(words.HookChanged, names)
 	if cells(text) > m.width-2 {
 		text = m.w.Say(words.HookChangedShort, names)

@@ -116,7 +116,6 @@ var catalogue = map[Key]text{
 
 	Usage:         {"Shows what waits for you and carries your answers.", "显示待你回答的问题，并传达你的回答。"},
 	FlagScope:     {"what to show: all, or a project's or session's token", "显示范围：all，或项目、会话的标识"},
-	FlagLanguage:  {"language: en or zh-Hans (default: from the environment)", "语言：en 或 zh-Hans（默认取自环境变量）"},
 	FlagSocket:    {"the core's socket (default: where this user's core listens)", "核心的套接字（默认：当前用户的核心所在处）"},
 	NotATerminal:  {"needs a terminal; without one use: core questions, core answer", "需要终端；没有终端时请用：core questions、core answer"},
 	CannotConnect: {"cannot reach a core: %s", "无法连接核心：%s"},

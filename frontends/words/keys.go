@@ -125,7 +125,6 @@ const (
 const (
 	Usage         Key = "usage"
 	FlagScope     Key = "flag_scope"
-	FlagLanguage  Key = "flag_language"
 	FlagSocket    Key = "flag_socket"
 	NotATerminal  Key = "not_a_terminal"
 	CannotConnect Key = "cannot_connect"

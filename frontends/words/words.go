@@ -1,7 +1,8 @@
-// Package words holds every sentence that a person reads on a frontend, in
-// English and in Simplified Chinese. Screens name a [Key]; nothing else in a
-// frontend spells out a sentence. Texts for models are not here: they are
-// English and belong to the core.
+// Package words holds every sentence that a person reads on a frontend or from
+// a command, in English and in Simplified Chinese. Screens and commands name a
+// [Key]; nothing else in them spells out a sentence. Not here are texts for
+// models and lines of the core's own log, which are English, and what a sentence
+// quotes: paths, details of an error.
 package words
 
 import (
@@ -41,14 +42,6 @@ func Choose(option string, getenv func(string) string) Language {
 			return Chinese
 		}
 		return English
-	}
-	return English
-}
-
-// Language is the language that is spoken.
-func (w Words) Language() Language {
-	if w.lang == Chinese {
-		return Chinese
 	}
 	return English
 }
@@ -94,6 +87,44 @@ func (w Words) Scope(scope string) string { return w.code("scope.", scope) }
 // Frontend names a sort of screen, as the place where somebody answers.
 func (w Words) Frontend(kind string) string { return w.code("frontend.", kind) }
 
+// Setting tells what a key of config.yaml does.
+func (w Words) Setting(name string) string { return w.code("setting.", name) }
+
+// Trust tells whether a hooks file counts.
+func (w Words) Trust(state string) string { return w.code("trust.", state) }
+
+// Changed tells in which way a trusted file is not as it was.
+func (w Words) Changed(kind string) string { return w.code("changed.", kind) }
+
+// Severity names how much a finding about a hooks file matters.
+func (w Words) Severity(severity string) string { return w.code("severity.", severity) }
+
+// Finding tells what a finding about a hooks file means.
+func (w Words) Finding(code string) string { return w.code("finding.", code) }
+
+// Does tells what a rule without a program does.
+func (w Words) Does(action string) string { return w.code("does.", action) }
+
+// Effect tells what a hook said.
+func (w Words) Effect(effect string) string { return w.code("effect.", effect) }
+
+// NotApplied tells why what a hook said does not count.
+func (w Words) NotApplied(why string) string { return w.code("not_applied.", why) }
+
+// Cause names what made a call be checked again.
+func (w Words) Cause(cause string) string { return w.code("cause.", cause) }
+
+// Why tells why a hook does not run for a call.
+func (w Words) Why(why string) string { return w.code("why.", why) }
+
+// Coded says what, and behind it the code that programs know it by.
+func (w Words) Coded(what, code string) string {
+	if w.lang == Chinese {
+		return what + "（" + code + "）"
+	}
+	return what + " (" + code + ")"
+}
+
 // List names several things one after the other.
 func (w Words) List(items []string) string {
 	if w.lang == Chinese {
@@ -121,9 +152,10 @@ func (w Words) code(table, code string) string {
 }
 
 func find(k Key) (text, bool) {
-	t, ok := catalogue[k]
-	if !ok {
-		t, ok = codes[k]
+	for _, table := range []map[Key]text{catalogue, commands, codes} {
+		if t, ok := table[k]; ok {
+			return t, true
+		}
 	}
-	return t, ok
+	return text{}, false
 }

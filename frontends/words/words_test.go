@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,6 +20,7 @@ import (
 
 func all() map[Key]text {
 	m := maps.Clone(catalogue)
+	maps.Copy(m, commands)
 	maps.Copy(m, codes)
 	return m
 }
@@ -41,10 +43,10 @@ func verbs(s string) map[int]string {
 
 func TestB125EveryTextInBothLanguages(t *testing.T) {
 	for k, x := range all() {
-		if x.en == "" || x.zh == "" || x.en == x.zh {
+		if x.en == "" || x.zh == "" || x.en == x.zh && strings.ContainsFunc(letters(x.en), unicode.IsLetter) {
 			t.Errorf("%s: en %q and zh %q must both be there and differ", k, x.en, x.zh)
 		}
-		if !strings.ContainsFunc(x.zh, func(r rune) bool { return unicode.Is(unicode.Han, r) }) {
+		if strings.ContainsFunc(letters(x.en), unicode.IsLetter) && !strings.ContainsFunc(x.zh, func(r rune) bool { return unicode.Is(unicode.Han, r) }) {
 			t.Errorf("%s: %q is not Chinese", k, x.zh)
 		}
 		if strings.ContainsFunc(x.en, func(r rune) bool { return unicode.Is(unicode.Han, r) }) {
@@ -57,12 +59,13 @@ func TestB125EveryTextInBothLanguages(t *testing.T) {
 			t.Errorf("%s: a calm text has no exclamation mark", k)
 		}
 	}
-	for k := range codes {
-		if _, twice := catalogue[k]; twice {
-			t.Errorf("%s stands in both tables", k)
-		}
+	if n := len(catalogue) + len(commands) + len(codes); n != len(all()) {
+		t.Errorf("%d texts for %d keys: one stands in two tables", n, len(all()))
 	}
 }
+
+// letters is a text without its verbs, whose letters are no words.
+func letters(s string) string { return verb.ReplaceAllString(s, "") }
 
 // TestB125EveryKeyIsDeclaredAndUsed holds the constants of keys.go, the tables
 // and the frontends together.
@@ -78,7 +81,7 @@ func TestB125EveryKeyIsDeclaredAndUsed(t *testing.T) {
 		}
 	}
 	known := slices.Collect(maps.Values(declared))
-	for k := range catalogue {
+	for k := range all() {
 		if !slices.Contains(known, k) && !strings.Contains(string(k), ".") {
 			t.Errorf("%q has no constant", k)
 		}
@@ -87,63 +90,30 @@ func TestB125EveryKeyIsDeclaredAndUsed(t *testing.T) {
 
 func constants(t *testing.T) map[string]Key {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), "keys.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	out := map[string]Key{}
-	for _, d := range f.Decls {
-		for _, s := range d.(*ast.GenDecl).Specs {
-			v := s.(*ast.ValueSpec)
-			text, _ := strconv.Unquote(v.Values[0].(*ast.BasicLit).Value)
-			out[v.Names[0].Name] = Key(text)
+	for _, file := range []string{"keys.go", "keys_commands.go"} {
+		for _, v := range constantsIn(t, file) {
+			if before, twice := out[v.name]; twice {
+				t.Errorf("%s is %q and %q", v.name, before, v.value)
+			}
+			out[v.name] = Key(v.value)
 		}
 	}
 	return out
 }
 
-// usesOf finds every words.X in the programs' own code.
-func usesOf(t *testing.T) map[string]bool {
-	t.Helper()
-	used := map[string]bool{}
-	for _, root := range []string{"..", "../../cmd"} {
-		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-			if err != nil {
-				return err
-			}
-			ast.Inspect(f, func(n ast.Node) bool {
-				if s, ok := n.(*ast.SelectorExpr); ok {
-					if x, ok := s.X.(*ast.Ident); ok && x.Name == "words" {
-						used[s.Sel.Name] = true
-					}
-				}
-				return true
-			})
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return used
-}
+// constant is one of a file: its name, its type as written ("" for none), and
+// its text.
+type constant struct{ name, kind, value string }
 
-// TestB112EveryCodeHasWords holds the tables complete against the closed codes
-// of package events, read from its source.
-func TestB112EveryCodeHasWords(t *testing.T) {
-	f, err := parser.ParseFile(token.NewFileSet(), "../../events/codes.go", nil, 0)
+// constantsIn reads every constant of a file that is a string.
+func constantsIn(t *testing.T, path string) []constant {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables := map[string]string{
-		"EndReason": "end.", "Code": "code.", "Reject": "reject.", "Answer": "answer.", "Outcome": "outcome.",
-		"Kind": "kind.", "Scope": "scope.", "FrontendKind": "frontend.",
-	}
-	want := map[Key]bool{}
+	var out []constant
 	for _, d := range f.Decls {
 		g, ok := d.(*ast.GenDecl)
 		if !ok || g.Tok != token.CONST {
@@ -151,15 +121,143 @@ func TestB112EveryCodeHasWords(t *testing.T) {
 		}
 		for _, s := range g.Specs {
 			v := s.(*ast.ValueSpec)
-			table, ok := tables[v.Type.(*ast.Ident).Name]
-			if !ok {
-				continue
+			kind, _ := v.Type.(*ast.Ident)
+			for i, n := range v.Names {
+				if i >= len(v.Values) {
+					continue
+				}
+				lit, ok := v.Values[i].(*ast.BasicLit)
+				if !ok || lit.Kind != token.STRING {
+					continue
+				}
+				c := constant{name: n.Name}
+				c.value, _ = strconv.Unquote(lit.Value)
+				if kind != nil {
+					c.kind = kind.Name
+				}
+				out = append(out, c)
 			}
-			code, _ := strconv.Unquote(v.Values[0].(*ast.BasicLit).Value)
-			want[Key(table+code)] = true
 		}
 	}
-	if len(want) < 60 {
+	return out
+}
+
+// sources are the programs' own files.
+func sources(t *testing.T) []*ast.File {
+	t.Helper()
+	var files []*ast.File
+	for _, root := range []string{"..", "../../cmd"} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			files = append(files, f)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
+// named is the X of words.X, "" for anything else.
+func named(n ast.Node) string {
+	if s, ok := n.(*ast.SelectorExpr); ok {
+		if x, ok := s.X.(*ast.Ident); ok && x.Name == "words" {
+			return s.Sel.Name
+		}
+	}
+	return ""
+}
+
+// usesOf finds every words.X in the programs' own code.
+func usesOf(t *testing.T) map[string]bool {
+	t.Helper()
+	used := map[string]bool{}
+	for _, f := range sources(t) {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if name := named(n); name != "" {
+				used[name] = true
+			}
+			return true
+		})
+	}
+	return used
+}
+
+// TestB125EveryTextGetsItsArguments counts what stands behind a key where it is
+// said.
+func TestB125EveryTextGetsItsArguments(t *testing.T) {
+	keys, said := constants(t), 0
+	for _, f := range sources(t) {
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || call.Ellipsis.IsValid() {
+				return true
+			}
+			for i, arg := range call.Args {
+				k, ok := keys[named(arg)]
+				if !ok {
+					continue
+				}
+				said++
+				if want, got := len(verbs(all()[k].en)), len(call.Args)-i-1; want != got {
+					t.Errorf("%s is said with %d arguments, its text takes %d", k, got, want)
+				}
+			}
+			return true
+		})
+	}
+	if said < 200 {
+		t.Errorf("found only %d places", said)
+	}
+}
+
+// codesIn says which constants are codes that a person reads in words: those of
+// a type, or for a name that ends in * the untyped ones whose names begin so.
+var codesIn = map[string]map[string]string{
+	"../../events/codes.go": {
+		"EndReason": "end.", "Code": "code.", "Reject": "reject.", "Answer": "answer.", "Outcome": "outcome.", "Kind": "kind.",
+		"Scope": "scope.", "FrontendKind": "frontend.", "Effect": "effect.", "Cause": "cause.", "NotApplied*": "not_applied.",
+	},
+	"../../core/hooks/report.go": {"TrustState": "trust.", "ChangeKind": "changed."},
+	"../../core/hooks/lint.go":   {"Severity": "severity.", "FindingCode": "finding."},
+	"../../cmd/core/dryrun.go":   {"why*": "why.", "would*": "does."},
+}
+
+var setting = regexp.MustCompile(`\{Name: "([a-z_.]+)"`)
+
+// TestB112EveryCodeHasWords holds the tables complete against the closed codes
+// of the other rooms, read from their source.
+func TestB112B125EveryCodeHasWords(t *testing.T) {
+	want := map[Key]bool{}
+	for file, tables := range codesIn {
+		found := map[string]int{}
+		for _, c := range constantsIn(t, file) {
+			for name, table := range tables {
+				prefix, untyped := strings.CutSuffix(name, "*")
+				if c.kind == name || untyped && c.kind == "" && strings.HasPrefix(c.name, prefix) {
+					want[Key(table+c.value)] = true
+					found[name]++
+				}
+			}
+		}
+		for name := range tables {
+			if found[name] < 2 {
+				t.Errorf("%s: found %d constants of %s", file, found[name], name)
+			}
+		}
+	}
+	place, err := os.ReadFile("../../cmd/internal/place/config.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range setting.FindAllSubmatch(place, -1) {
+		want[Key("setting."+string(m[1]))] = true
+	}
+	if len(want) < 110 {
 		t.Fatalf("found only %d codes", len(want))
 	}
 	for k := range want {

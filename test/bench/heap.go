@@ -155,7 +155,7 @@ func heapConnected(ctx context.Context, b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	socket := agents.NewSocket(agents.Options{
+	socket := agents.NewSocket(agents.SocketOptions{
 		Listener: l, Desk: h.eng, Stopping: engine.ErrStopped,
 		Adapters: map[events.Agent]agents.Adapter{"generic": generic.Adapter{}},
 	})

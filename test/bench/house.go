@@ -62,6 +62,9 @@ type houseOptions struct {
 	rule    string
 	log     engine.Log // nil = the journal
 	answers bool
+	// programs runs hooks as the core does; else each of them asks, and no
+	// program is started.
+	programs bool
 }
 
 func openHouse(ctx context.Context, b *bench, o houseOptions) (_ *house, err error) {
@@ -89,19 +92,25 @@ func openHouse(ctx context.Context, b *bench, o houseOptions) (_ *house, err err
 	if !o.answers {
 		nobody = events.NobodyWait // a busy machine must not end what is being measured
 	}
+	run := asking
+	if o.programs {
+		run = programRunner(o.dir)
+	}
 	h.eng = engine.New(engine.Options{
 		WhenNobody: nobody,
 		Log:        counted{log, &h.appends}, Core: events.CoreToken("bench"), Epoch: newID(), Owner: "uid:1",
-		Rules: hooks.NewStore(hooks.StoreOptions{GlobalDir: filepath.Join(o.dir, "c")}),
-		Run: func(context.Context, hooks.Hook, hooks.Input) hooks.Result {
-			return hooks.Result{Effect: events.EffectAsk, Outcome: events.RunOK, Reason: "look"}
-		},
+		Rules:    hooks.NewStore(hooks.StoreOptions{GlobalDir: filepath.Join(o.dir, "c")}),
+		Run:      run,
 		Snapshot: filepath.Join(o.dir, "s", "snapshot"), Feed: h.feed,
 	})
 	if err := h.eng.Recover(ctx); err != nil {
 		return nil, err
 	}
 	return h, h.run()
+}
+
+func asking(context.Context, hooks.Hook, hooks.Input) hooks.Result {
+	return hooks.Result{Effect: events.EffectAsk, Outcome: events.RunOK, Reason: "look"}
 }
 
 func (h *house) openLog(ctx context.Context, o houseOptions) (engine.Log, error) {

@@ -56,9 +56,10 @@ func installed(dir string) bool {
 	return err == nil && !done.ModTime().Before(lock.ModTime())
 }
 
-// expand replaces $WORK and $BUILT in files of the story: expand FILE...
+// expand replaces $WORK, $BUILT and $TESTDATA in files of the story:
+// expand FILE...
 func expand(ts *testscript.TestScript, _ bool, args []string) {
-	places := strings.NewReplacer("$WORK", ts.Getenv("WORK"), "$BUILT", built)
+	places := strings.NewReplacer("$WORK", ts.Getenv("WORK"), "$BUILT", built, "$TESTDATA", ts.Getenv("TESTDATA"))
 	for _, name := range args {
 		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(places.Replace(ts.ReadFile(name))), 0o600))
 	}

@@ -131,6 +131,22 @@ var proofs = map[string][]proof{
 			}
 		}},
 	},
+	"trust": {
+		{"F14 B58 a project's hooks decide while they are trusted as they are", func(t *testing.T, e evidence, work string) {
+			wantRan(t, e, "before", work, "ran.before")
+			wantNotRun(t, e, "blocked", work, "ran.blocked", events.CodeBlocked)
+			wantNotRun(t, e, "changed", work, "ran.changed", events.CodeNotTrusted)
+			wantNotRun(t, e, "agreed", work, "ran.agreed", events.CodeBlocked)
+			wantRan(t, e, "after", work, "ran.after")
+		}},
+	},
+	"icode": {
+		{"B58 B82 scripts written for iCode let through and refuse unchanged", func(t *testing.T, e evidence, work string) {
+			wantRan(t, e, "bash", work, "ran.allow")
+			wantNotRun(t, e, "Bash", work, "ran.block", events.CodeBlocked)
+			wantNotRun(t, e, "BASH", work, "ran.guest", events.CodeBlocked)
+		}},
+	},
 	"gemini": {
 		{"B58 a real agent ran what was agreed to and only that", func(t *testing.T, e evidence, work string) {
 			ops := e.calls("write_file")

@@ -72,7 +72,11 @@ func setup(env *testscript.Env) error {
 	s.home, s.work = emptyHome(s.T), env.WorkDir
 	s.home.dirs.Config = filepath.Join(env.WorkDir, "config")
 	s.home.setenv("FERMATA_CONFIG_DIR", s.home.dirs.Config)
-	env.Vars = append(env.Vars, s.home.env...)
+	testdata, err := filepath.Abs(root + "/test/testdata")
+	if err != nil {
+		return err
+	}
+	env.Vars = append(append(env.Vars, s.home.env...), "TESTDATA="+testdata)
 	env.Values[stageKey{}] = s
 	s.home.write("config.yaml", "mode: process\n")
 	return nil

@@ -36,10 +36,17 @@ const (
 	NobodyWait   = "wait"
 )
 
+// The choices of hooks.on_invalid.
+const (
+	InvalidRefuse = "refuse" // while a hooks file is broken, gated calls are refused
+	InvalidWarn   = "warn"   // the broken file's hooks are off
+)
+
 // Config is config.yaml.
 type Config struct {
 	Mode         Mode // default power
 	Confirmation Confirmation
+	Hooks        Hooks
 	Language     string // en or zh-Hans; "" as the locale says
 }
 
@@ -49,19 +56,36 @@ type Confirmation struct {
 	WhenNobody string        // default reject
 }
 
-// Default is the configuration of an empty file.
-func Default() Config {
-	return Config{Mode: ModePower, Confirmation: Confirmation{WhenNobody: NobodyReject}}
+// Hooks is which hooks files count, and what a broken one does.
+type Hooks struct {
+	OnInvalid  string // default refuse
+	ICodePaths bool   // default true: files written for iCode are read too
 }
 
-// Key is one setting. Name is its path in config.yaml.
+// Default is the configuration of an empty file.
+func Default() Config {
+	return Config{
+		Mode: ModePower, Confirmation: Confirmation{WhenNobody: NobodyReject},
+		Hooks: Hooks{OnInvalid: InvalidRefuse, ICodePaths: true},
+	}
+}
+
+// Key is one setting. Name is its path in config.yaml; what it does is in the
+// catalogue of package words under the same name.
 type Key struct {
 	Name string
-	Help string
 	set  func(c *Config, text string) error
-	// number: in YAML it is a number, else a string.
-	number bool
+	is   sort
 }
+
+// sort is what a setting's value is in YAML.
+type sort int
+
+const (
+	word sort = iota
+	number
+	truth
+)
 
 // Flag is the name of the key as a command line flag.
 func (k Key) Flag() string { return strings.NewReplacer(".", "-", "_", "-").Replace(k.Name) }
@@ -69,20 +93,66 @@ func (k Key) Flag() string { return strings.NewReplacer(".", "-", "_", "-").Repl
 // Keys lists every setting, in the order of the documentation.
 func Keys() []Key {
 	return []Key{
-		{Name: "mode", Help: "what the log survives: power (default) or process", set: func(c *Config, s string) error {
-			return choose(&c.Mode, s, ModePower, ModeProcess)
-		}},
-		{Name: "confirmation.timeout_seconds", number: true, Help: "seconds that a question waits for a person; 0 (default) is without end", set: func(c *Config, s string) (err error) {
+		{Name: "mode", set: func(c *Config, s string) error { return choose(&c.Mode, s, ModePower, ModeProcess) }},
+		{Name: "confirmation.timeout_seconds", is: number, set: func(c *Config, s string) (err error) {
 			c.Confirmation.Timeout, err = seconds(s)
 			return err
 		}},
-		{Name: "confirmation.when_nobody", Help: "what happens to a question that nobody can be shown: reject (default) or wait", set: func(c *Config, s string) error {
+		{Name: "confirmation.when_nobody", set: func(c *Config, s string) error {
 			return choose(&c.Confirmation.WhenNobody, s, NobodyReject, NobodyWait)
 		}},
-		{Name: "language", Help: "en or zh-Hans; as the locale says if it is not set", set: func(c *Config, s string) error {
-			return choose(&c.Language, s, "en", "zh-Hans")
+		{Name: "hooks.on_invalid", set: func(c *Config, s string) error {
+			return choose(&c.Hooks.OnInvalid, s, InvalidRefuse, InvalidWarn)
 		}},
+		{Name: "hooks.icode_paths", is: truth, set: func(c *Config, s string) error {
+			var read string
+			if err := choose(&read, s, "true", "false"); err != nil {
+				return err
+			}
+			c.Hooks.ICodePaths = read == "true"
+			return nil
+		}},
+		{Name: "language", set: func(c *Config, s string) error { return choose(&c.Language, s, "en", "zh-Hans") }},
 	}
+}
+
+// Language is the language to speak: option, what config.yaml says, or "" when
+// neither says one. A broken file says nothing here; whoever needs its settings
+// reports it.
+func Language(option string) string {
+	if option != "" {
+		return option
+	}
+	dirs, err := Resolve()
+	if err != nil {
+		return ""
+	}
+	c, err := Load(dirs.ConfigFile())
+	if err != nil {
+		return ""
+	}
+	return c.Language
+}
+
+// LanguageFlag finds the value of --language among arguments that nobody has
+// parsed yet, since the words about a mistake in them depend on it; "" without
+// one. The last one counts.
+func LanguageFlag(args []string) string {
+	value := ""
+	for i, a := range args {
+		if a == "--" {
+			break
+		}
+		name, inline, is := strings.Cut(strings.TrimPrefix(a, "-"), "=")
+		switch {
+		case !strings.HasPrefix(a, "-") || name != "language" && name != "-language":
+		case is:
+			value = inline
+		case i+1 < len(args):
+			value = args[i+1]
+		}
+	}
+	return value
 }
 
 // Set gives one setting its value from a text, as a flag does, under the same

@@ -27,10 +27,12 @@ func TestB8B9Config(t *testing.T) {
 	full := place.Config{
 		Mode: place.ModeProcess, Language: "zh-Hans",
 		Confirmation: place.Confirmation{Timeout: 90500 * time.Millisecond, WhenNobody: place.NobodyWait},
+		Hooks:        place.Hooks{OnInvalid: place.InvalidWarn, ICodePaths: false},
 	}
 	for text, want := range map[string]place.Config{
 		"": def, "# nothing\n": def, "---\n": def, "confirmation:\n  timeout_seconds: 0\n": def, "confirmation: {timeout_seconds: 0.0}": def,
-		"mode: process\nconfirmation:\n  timeout_seconds: 90.5\n  when_nobody: wait\nlanguage: zh-Hans\n": full,
+		"mode: process\nconfirmation:\n  timeout_seconds: 90.5\n  when_nobody: wait\nhooks:\n  on_invalid: warn\n  icode_paths: false\nlanguage: zh-Hans\n": full,
+		"hooks:\n  on_invalid: refuse\n  icode_paths: true\n": def,
 	} {
 		got, err := load(t, text)
 		if err != nil {
@@ -71,6 +73,9 @@ func TestB9ConfigErrorsTellWhere(t *testing.T) {
 		"confirmation:\n  timeout_seconds: [5]\n":    {2, 20, timeout, "single value"},
 		"confirmation:\n  timeout_seconds:\n":        {2, 19, timeout, "a number"},
 		"confirmation:\n  when_nobody: maybe\n":      {2, 16, "confirmation.when_nobody", "reject or wait"},
+		"hooks:\n  on_invalid: ignore\n":             {2, 15, "hooks.on_invalid", "refuse or warn"},
+		"hooks:\n  icode_paths: \"true\"\n":          {2, 16, "hooks.icode_paths", "true or false"},
+		"hooks:\n  icode_paths: 1\n":                 {2, 16, "hooks.icode_paths", "true or false"},
 		"- mode\n":                                   {1, 1, "", "mapping"},
 		"mode: power\n---\nmode: process\n":          {2, 1, "", "second document"},
 	} {
@@ -104,12 +109,47 @@ func TestB9SetIsAsStrict(t *testing.T) {
 	if err := c.Set("confirmation.timeout_seconds", "2.5"); err != nil || c.Confirmation.Timeout != 2500*time.Millisecond {
 		t.Errorf("%+v, %v", c, err)
 	}
+	c.Hooks.ICodePaths = false
+	if err := c.Set("hooks.icode_paths", "yes"); err == nil || c.Hooks.ICodePaths {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if err := c.Set("hooks.icode_paths", "true"); err != nil || !c.Hooks.ICodePaths {
+		t.Errorf("%+v, %v", c, err)
+	}
 	if err := c.Set("nothing", "x"); err == nil {
 		t.Error("an unknown setting was taken")
 	}
 	for _, k := range place.Keys() {
-		if k.Help == "" || strings.ContainsAny(k.Flag(), "._") {
+		if strings.ContainsAny(k.Flag(), "._") {
 			t.Errorf("%+v", k)
+		}
+	}
+}
+
+func TestB125LanguageOfTheConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("FERMATA_CONFIG_DIR", dir)
+	for text, want := range map[string]string{"language: zh-Hans\n": "zh-Hans", "mode: power\n": "", "language: [broken\n": ""} {
+		if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := place.Language(""); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+		if got := place.Language("en"); got != "en" {
+			t.Errorf("%q: an option does not go first: %q", text, got)
+		}
+	}
+}
+
+func TestB125LanguageAmongArguments(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "status": "", "--language": "", "--language en": "en", "status --language zh-Hans --json": "zh-Hans", "--language=zh-Hans": "zh-Hans",
+		"-language en": "en", "-language=en": "en", "--help --language zh-Hans": "zh-Hans", "--language en --language=zh-Hans": "zh-Hans",
+		"-- --language en": "", "language en": "", "--languages en": "", "---language en": "",
+	} {
+		if got := place.LanguageFlag(strings.Fields(text)); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }

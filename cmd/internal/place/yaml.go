@@ -126,15 +126,27 @@ func (r reader) value(name, value *yaml.Node, path string) error {
 	switch {
 	case value.Kind != yaml.ScalarNode:
 		return r.fail(value, path, "must be a single value")
-	case k.number && value.Tag != "!!int" && value.Tag != "!!float":
-		return r.fail(value, path, fmt.Sprintf("must be a number, not %q", value.Value))
-	case !k.number && value.Tag != "!!str":
-		return r.fail(value, path, fmt.Sprintf("must be a word, not %q", value.Value))
+	case !k.is.fits(value.Tag):
+		return r.fail(value, path, fmt.Sprintf("must be %s, not %q", k.is, value.Value))
 	}
 	if err := k.set(r.config, value.Value); err != nil {
 		return r.fail(value, path, err.Error())
 	}
 	return nil
+}
+
+func (s sort) fits(tag string) bool {
+	switch s {
+	case number:
+		return tag == "!!int" || tag == "!!float"
+	case truth:
+		return tag == "!!bool"
+	}
+	return tag == "!!str"
+}
+
+func (s sort) String() string {
+	return [...]string{word: "a word", number: "a number", truth: "true or false"}[s]
 }
 
 func (r reader) known() string {

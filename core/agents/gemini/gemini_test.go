@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-hitl/fermata/core"
+	"github.com/fermata-hitl/fermata/core/agents"
 	"github.com/fermata-hitl/fermata/core/agents/gemini"
 	"github.com/fermata-hitl/fermata/events"
 )
@@ -50,7 +51,7 @@ func TestKinds(t *testing.T) {
 
 func TestBadPayloads(t *testing.T) {
 	for stdin, word := range map[string]string{
-		"": "nothing", "{": "not a JSON object", `{"session_id":"s"}`: `"tool_name" is missing`,
+		"": "nothing", "{": "not a JSON object", `{"session_id":"s","hook_event_name":"BeforeTool"}`: `"tool_name" is missing`,
 		`{"session_id":"s","tool_name":"x","tool_input":{}}`:                                       `"hook_event_name" is missing`,
 		`{"session_id":"s","tool_name":"x","tool_input":{},"hook_event_name":"AfterTool"}`:         "agent-hook was started for BeforeTool",
 		`{"session_id":"s","tool_name":"x","hook_event_name":"BeforeTool"}`:                        `"tool_input" is missing`,
@@ -62,9 +63,93 @@ func TestBadPayloads(t *testing.T) {
 			t.Errorf("%s: %v, want an error that says %q", stdin, err, word)
 		}
 	}
-	_, err := gemini.Adapter{}.Translate(events.HookCall{Agent: "gemini", Event: "BeforeAgent", Stdin: `{}`})
-	if err == nil || !strings.Contains(err.Error(), "not supported yet") {
-		t.Errorf("BeforeAgent: %v", err)
+}
+
+func about(event, more string) events.HookCall {
+	return events.HookCall{Agent: "gemini", Event: event, Stdin: `{"session_id":"u-1","transcript_path":"/t","cwd":"/w",` +
+		`"hook_event_name":"` + event + `","timestamp":"2026-11-30T00:00:00Z"` + more + `}`}
+}
+
+func TestB54B90PromptIsGated(t *testing.T) {
+	call := about("BeforeAgent", `,"prompt":"say \u003cb> 日本"`)
+	got, err := gemini.Adapter{}.Translate(call)
+	want := core.Proposal{
+		Agent: "gemini", Native: "u-1", Cwd: "/w", Path: "main", Kind: events.KindUserPrompt, Event: events.UserPromptSubmit,
+		Args: []byte(`"say \u003cb> 日本"`),
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	const back = "no\n\nThe message that was not sent:\nsay <b> 日本"
+	for name, c := range map[string]struct {
+		v    core.Verdict
+		want events.HookLine
+	}{
+		"allowed":       {core.Verdict{Allow: true, Args: []byte(`"x"`)}, events.HookLine{}},
+		"with a note":   {core.Verdict{Allow: true, Reminder: "a \"note\""}, events.HookLine{Stdout: `{"hookSpecificOutput":{"hookEventName":"BeforeAgent","additionalContext":"a \"note\""}}`}},
+		"refused":       {core.Verdict{Code: events.CodeBlocked, Message: "no"}, agents.Deny("gemini", "BeforeAgent", "blocked", back)},
+		"B61 rewritten": {core.Verdict{Allow: true, Changed: true}, agents.Deny("gemini", "BeforeAgent", "", agents.NotChecked(events.CodeChangedAfterCheck, "gemini cannot submit a prompt that was changed")+back[2:])},
+	} {
+		if diff := cmp.Diff(c.want, gemini.Adapter{}.Reply(call, c.v)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	for _, more := range []string{``, `,"prompt":null`, `,"prompt":["x"]`} {
+		if _, err := (gemini.Adapter{}).Translate(about("BeforeAgent", more)); err == nil {
+			t.Errorf("a prompt was read from %q", more)
+		}
+	}
+}
+
+func TestObserved(t *testing.T) {
+	base := core.Observation{Agent: "gemini", Native: "u-1", Cwd: "/w", Path: "main"}
+	for name, c := range map[string]struct {
+		event, more string
+		want        core.Signal
+	}{
+		"turn": {"AfterAgent", `,"prompt":"x","prompt_response":"y"`, "after_turn"}, "start": {"SessionStart", `,"source":"startup"`, "session_start"},
+		"resumed": {"SessionStart", `,"source":"resume"`, "session_restored"}, "end": {"SessionEnd", `,"reason":"exit"`, "session_end"},
+		"B72 another": {"SessionEnd", `,"reason":"clear"`, "session_changed"}, "compact": {"PreCompress", `,"trigger":"auto"`, "pre_compact"},
+		"dialog": {"Notification", `,"notification_type":"ToolPermission"`, "approval_requested"},
+	} {
+		want := base
+		want.Signal = c.want
+		got, err := gemini.Adapter{}.Observe(about(c.event, c.more))
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+	tool := `,"tool_name":"write_file","tool_input":{"file_path":"a"},"tool_response":`
+	base.Tool, base.Args = events.Tool{Name: "write_file", Kind: "filesystem.write"}, []byte(`{"file_path":"a","path":"a"}`)
+	for response, want := range map[string]core.ToolResult{
+		`{"llmContent":"done <b>","returnDisplay":"x"}`:                   {Text: "done <b>"},
+		`{"llmContent":[{"text":"a"}]}`:                                   {Text: `[{"text":"a"}]`},
+		`{"llmContent":"no","error":{"message":"denied","type":"EPERM"}}`: {Text: "no", Error: "denied", Failed: true},
+		`{"error":"broken"}`:                                              {Error: "broken", Failed: true},
+	} {
+		w := base
+		w.Signal, w.Result = "after_tool_call", &want
+		if want.Failed {
+			w.Signal = "tool_error"
+		}
+		got, err := gemini.Adapter{}.Observe(about("AfterTool", tool+response))
+		if diff := cmp.Diff(w, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", response, err, diff)
+		}
+	}
+	for _, call := range []events.HookCall{
+		about("AfterTool", ""), about("AfterTool", tool+"7"), about("Notification", `,"notification_type":"Weather"`), about("AfterLunch", ""),
+	} {
+		if w, err := (gemini.Adapter{}).Observe(call); err == nil {
+			t.Errorf("%s was observed as %+v", call.Stdin, w)
+		}
+	}
+	heard := gemini.Adapter{}.Heard(about("AfterTool", ""), core.Heard{Context: "look"})
+	if want := `{"hookSpecificOutput":{"hookEventName":"AfterTool","additionalContext":"look"}}`; heard.Stdout != want || heard.Exit != 0 {
+		t.Errorf("%+v", heard)
+	}
+	if got := (gemini.Adapter{}).Heard(about("AfterTool", ""), core.Heard{}); got != (events.HookLine{}) {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -113,6 +198,7 @@ func FuzzGemini(f *testing.F) {
 		if !json.Valid([]byte(args)) {
 			return // the core hands over canonical JSON only
 		}
+		_, _ = gemini.Adapter{}.Observe(events.HookCall{Agent: "gemini", Event: "AfterTool", Stdin: stdin})
 		l := gemini.Adapter{}.Reply(c, core.Verdict{Allow: true, Changed: true, Args: []byte(args)})
 		if l.Exit != 0 && l.Exit != 2 || !json.Valid([]byte(l.Stdout)) || l.Exit == 2 && l.Stderr == "" {
 			t.Fatalf("%q: %+v", stdin, l)

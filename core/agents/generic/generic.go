@@ -2,23 +2,33 @@
 // own: one plain JSON object in, one out. It is also what a program writes to
 // that wants its own operations checked.
 //
-// stdin, all keys exact and no other key allowed (? = may be absent):
+// stdin, all keys exact and no other key allowed (? = may be absent). A tool
+// call:
 //
 //	{"session_id": "…", "agent": "generic", "profile"?: "…", "cwd": "/…",
-//	 "turn_id"?: "…", "path"?: "main > reviewer#1", "traceparent"?: "00-…",
+//	 "turn_id"?: "…", "path"?: "main > reviewer#1", "parent_session_id"?: "…",
+//	 "traceparent"?: "00-…",
 //	 "tool": {"name": "…", "kind": "shell", "call_id"?: "…", "args": …}}
+//
+// An input has, in place of tool,
+//
+//	"input": {"text": "…", "kind"?: "prompt" | "injection" | "retry_note"}
 //
 // stdout: an allow is exit 0 and
 //
-//	{"decision": "allow", "code": "checked", "args": …}
+//	{"decision": "allow", "code": "checked", "operation": "…", "args": …}
+//	{"decision": "allow", "code": "checked", "operation": "…", "text": "…", "system_reminder"?: "…"}
 //
-// where args is what may run, whole and exactly; a deny is exit 2 and
+// where args (text) is what may run, whole and exactly; a deny is exit 2 and
 //
 //	{"decision": "deny", "code": "…", "reason": "…"}
+//	{"decision": "deny", "code": "…", "refused": "prompt", "reason": "…", "text": "…"}
+//
+// Observed events are in observe.go.
 package generic
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -36,49 +46,66 @@ const Agent events.Agent = "generic"
 // Adapter translates; its zero value is ready.
 type Adapter struct{}
 
+// base are the keys that every event may have.
+var base = []string{"session_id", "agent", "profile", "cwd", "turn_id", "path", "parent_session_id", "traceparent"}
+
 // Translate implements [agents.Adapter].
 func (Adapter) Translate(call events.HookCall) (core.Proposal, error) {
-	if call.Event != string(events.BeforeToolCall) {
-		return core.Proposal{}, fmt.Errorf("%s of a generic agent is not supported yet", call.Event)
-	}
-	o, err := agents.ReadObject([]byte(call.Stdin))
-	if err != nil {
-		return core.Proposal{}, fmt.Errorf("stdin: %w", err)
-	}
-	p, err := translate(o)
+	p, err := translate(call)
 	if err != nil {
 		return core.Proposal{}, fmt.Errorf("stdin: %w", err)
 	}
 	return p, nil
 }
 
-func translate(o agents.Object) (core.Proposal, error) {
-	err := o.Only("session_id", "agent", "profile", "cwd", "turn_id", "path", "traceparent", "tool")
-	p := core.Proposal{Kind: events.KindToolCall, Event: events.BeforeToolCall}
-	agent := text(&err, o.Need, "agent")
-	p.Native = text(&err, o.Need, "session_id")
-	p.Cwd = text(&err, o.Need, "cwd")
-	p.Profile = text(&err, o.Text, "profile")
-	p.Turn = text(&err, o.Text, "turn_id")
-	p.Path = text(&err, o.Text, "path")
-	p.Traceparent = text(&err, o.Text, "traceparent")
+func translate(call events.HookCall) (core.Proposal, error) {
+	key, event := "tool", events.BeforeToolCall
+	if call.Event == string(events.UserPromptSubmit) {
+		key, event = "input", events.UserPromptSubmit
+	}
+	o, who, err := read(call, key)
 	if err != nil {
-		return p, err
+		return core.Proposal{}, err
 	}
-	if p.Agent = events.Agent(agent); !slices.Contains(events.Agents(), p.Agent) {
-		return p, errors.New(`"agent" must be one of the agents that Fermata knows; for others it is "generic"`)
+	p := core.Proposal{
+		Agent: who.Agent, Native: who.Native, Parent: who.Parent, Cwd: who.Cwd, Profile: who.Profile,
+		Turn: who.Turn, Path: who.Path, Traceparent: who.Traceparent, Kind: events.KindToolCall, Event: event,
 	}
-	if !filepath.IsAbs(p.Cwd) {
-		return p, errors.New(`"cwd" must be an absolute path`)
+	if event == events.UserPromptSubmit {
+		p.Kind, p.Args, err = input(o)
+	} else {
+		p.Tool, p.Args, err = tool(o)
 	}
-	if p.Traceparent != "" && !traceparent(p.Traceparent) {
-		return p, errors.New(`"traceparent" must look like 00-<32 hex>-<16 hex>-<2 hex>`)
-	}
-	if p.Path == "" {
-		p.Path = "main"
-	}
-	p.Tool, p.Args, err = tool(o)
 	return p, err
+}
+
+// read reads what every event has. It is returned as an observation, of which a
+// gated call uses the same fields. Own are the keys of this event alone.
+func read(call events.HookCall, own ...string) (agents.Object, core.Observation, error) {
+	o, err := agents.ReadObject([]byte(call.Stdin))
+	if err != nil {
+		return nil, core.Observation{}, err
+	}
+	err = o.Only(append(slices.Clone(base), own...)...)
+	agent := text(&err, o.Need, "agent")
+	w := core.Observation{
+		Agent: events.Agent(agent), Native: text(&err, o.Need, "session_id"), Cwd: text(&err, o.Need, "cwd"),
+		Profile: text(&err, o.Text, "profile"), Turn: text(&err, o.Text, "turn_id"), Path: text(&err, o.Text, "path"),
+		Parent: text(&err, o.Text, "parent_session_id"), Traceparent: text(&err, o.Text, "traceparent"),
+	}
+	if w.Path == "" {
+		w.Path = "main"
+	}
+	switch {
+	case err != nil:
+	case !slices.Contains(events.Agents(), w.Agent):
+		err = errors.New(`"agent" must be one of the agents that Fermata knows; for others it is "generic"`)
+	case !filepath.IsAbs(w.Cwd):
+		err = errors.New(`"cwd" must be an absolute path`)
+	case w.Traceparent != "" && !agents.IsTraceparent(w.Traceparent):
+		err = errors.New(`"traceparent" must look like 00-<32 hex>-<16 hex>-<2 hex>`)
+	}
+	return o, w, err
 }
 
 func tool(o agents.Object) (events.Tool, []byte, error) {
@@ -107,6 +134,30 @@ func tool(o agents.Object) (events.Tool, []byte, error) {
 	return tool, args, nil
 }
 
+// input reads an input: its kind, and its text as the JSON string that it was
+// written as.
+func input(o agents.Object) (events.Kind, []byte, error) {
+	raw, _ := o.Get("input")
+	in, err := agents.ReadObject(raw)
+	if err != nil {
+		return "", nil, fmt.Errorf(`"input": %w`, err)
+	}
+	err = in.Only("text", "kind")
+	kind := events.KindOfInput(cmp.Or(text(&err, in.Text, "kind"), "prompt"))
+	written, _ := in.Get("text")
+	switch {
+	case err != nil:
+	case kind == "":
+		err = errors.New(`"kind" must be prompt, injection or retry_note`)
+	case len(written) == 0 || written[0] != '"':
+		err = errors.New(`"text" must be a string`)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf(`"input": %w`, err)
+	}
+	return kind, written, nil
+}
+
 // text reads a string unless something went wrong before.
 func text(err *error, read func(string) (string, error), name string) string {
 	if *err != nil {
@@ -115,26 +166,4 @@ func text(err *error, read func(string) (string, error), name string) string {
 	var s string
 	s, *err = read(name)
 	return s
-}
-
-// traceparent checks the form of a W3C trace parent, version 00.
-func traceparent(s string) bool {
-	f := strings.Split(s, "-")
-	if len(f) != 4 || f[0] != "00" || len(f[1]) != 32 || len(f[2]) != 16 || len(f[3]) != 2 {
-		return false
-	}
-	hex := strings.Trim(f[1]+f[2]+f[3], "0123456789abcdef") == ""
-	return hex && strings.Trim(f[1], "0") != "" && strings.Trim(f[2], "0") != ""
-}
-
-// Reply implements [agents.Adapter].
-func (Adapter) Reply(call events.HookCall, v core.Verdict) events.HookLine {
-	if !v.Allow {
-		return agents.Refuse(call, v)
-	}
-	var b bytes.Buffer
-	b.WriteString(`{"decision":"allow","code":"` + string(events.CodeChecked) + `","args":`)
-	b.Write(v.Args) // byte for byte what was checked
-	b.WriteByte('}')
-	return events.HookLine{Stdout: b.String()}
 }

@@ -12,7 +12,10 @@ import (
 	"github.com/fermata-hitl/fermata/events"
 )
 
-const event = "before_tool_call"
+const (
+	event  = "before_tool_call"
+	prompt = "user_prompt_submit"
+)
 
 func translate(stdin string) (core.Proposal, error) {
 	return generic.Adapter{}.Translate(events.HookCall{Agent: "generic", Event: event, Stdin: stdin})
@@ -73,15 +76,90 @@ func TestStrict(t *testing.T) {
 		}
 	}
 	if _, err := (generic.Adapter{}).Translate(events.HookCall{Event: "user_prompt_submit", Stdin: base}); err == nil {
-		t.Error("user_prompt_submit was translated")
+		t.Error("a tool call was translated as an input")
+	}
+}
+
+func TestB54B91InputsAreTranslated(t *testing.T) {
+	const text = `"\u003cb> 日本\/\n"`
+	for word, kind := range map[string]events.Kind{
+		"": events.KindUserPrompt, `"kind":"prompt",`: events.KindUserPrompt,
+		`"kind":"injection",`: events.KindInjection, `"kind":"retry_note",`: events.KindRetryNote,
+	} {
+		got, err := generic.Adapter{}.Translate(events.HookCall{Agent: "generic", Event: prompt, Stdin: `{"session_id":"s",` +
+			`"agent":"generic","cwd":"/w","turn_id":"t","parent_session_id":"root","input":{` + word + `"text":` + text + `}}`})
+		want := core.Proposal{
+			Agent: "generic", Native: "s", Parent: "root", Cwd: "/w", Turn: "t", Path: "main",
+			Kind: kind, Event: events.UserPromptSubmit, Args: []byte(text),
+		}
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", word, err, diff)
+		}
+	}
+	for input, word := range map[string]string{
+		`{"text":"x","kind":"Prompt"}`: "must be prompt", `{"text":7}`: "must be a string", `{"kind":"prompt"}`: "must be a string",
+		`{"text":null}`: "must be a string", `"x"`: `"input"`, `{"text":"x","more":1}`: "unknown key", `{"text":"x","text":"y"}`: "twice",
+	} {
+		_, err := generic.Adapter{}.Translate(events.HookCall{Event: prompt, Stdin: `{"session_id":"s","agent":"generic","cwd":"/w","input":` + input + `}`})
+		if err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("%s: %v, want an error that says %q", input, err, word)
+		}
+	}
+}
+
+func TestObservedEvents(t *testing.T) {
+	const id = "01jq0000000000000000000000"
+	base := `{"session_id":"s","agent":"generic","cwd":"/w","profile":"p","turn_id":"t","path":"main > a#1","parent_session_id":"root"`
+	w := core.Observation{Agent: "generic", Native: "s", Parent: "root", Cwd: "/w", Profile: "p", Turn: "t", Path: "main > a#1"}
+	for event, more := range map[string]string{
+		"session_start": "", "after_turn": "", "user_interrupt": "", "sub_agent_end": "", "build_changed": "", "session_changed": "",
+		"message_withdrawn": `,"operation":"` + id + `"`, "pre_compact": "",
+	} {
+		want := w
+		want.Signal = core.Signal(event)
+		if more != "" {
+			want.Operation = id
+		}
+		got, err := generic.Adapter{}.Observe(events.HookCall{Event: event, Stdin: base + more + `}`})
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", event, err, diff)
+		}
+	}
+	got, err := generic.Adapter{}.Observe(events.HookCall{Event: "tool_error", Stdin: base + `,` + tool + `,"result":{"error":"gone","failed":true}}`})
+	w.Signal, w.Tool, w.Args = "tool_error", events.Tool{Name: "Bash", Kind: "shell", CallID: "c1"}, []byte(`{"n":1.0, "a":"\u00e9"}`)
+	w.Result = &core.ToolResult{Error: "gone", Failed: true}
+	if diff := cmp.Diff(w, got); err != nil || diff != "" {
+		t.Errorf("tool_error: %v (-want +got):\n%s", err, diff)
+	}
+	for event, c := range map[string]struct{ more, word string }{
+		"message_withdrawn": {"", `"operation" is missing`}, "session_end": {`,` + tool, "unknown key"},
+		"after_tool_call": {"", `"tool"`}, "before_turn": {`,"operation":"x"`, "id"},
+	} {
+		if _, err := (generic.Adapter{}).Observe(events.HookCall{Event: event, Stdin: base + c.more + `}`}); err == nil || !strings.Contains(err.Error(), c.word) {
+			t.Errorf("%s: %v, want an error that says %q", event, err, c.word)
+		}
+	}
+	for _, bad := range []string{`{"duration_ms":-1}`, `{"duration_ms":1e13}`, `{"failed":"yes"}`, `{"x":1}`, `[]`} {
+		if _, err := (generic.Adapter{}).Observe(events.HookCall{Event: "after_tool_call", Stdin: base + `,` + tool + `,"result":` + bad + `}`}); err == nil {
+			t.Errorf("the result %s was read", bad)
+		}
 	}
 }
 
 func TestReply(t *testing.T) {
 	call := events.HookCall{Agent: "generic", Event: event}
 	args := `{"a":"<b>","n":1.0,"z":12345678901234567890}`
-	got := generic.Adapter{}.Reply(call, core.Verdict{Allow: true, Code: events.CodeChecked, Args: []byte(args), Changed: true})
-	if want := (events.HookLine{Stdout: `{"decision":"allow","code":"checked","args":` + args + `}`}); got != want {
+	got := generic.Adapter{}.Reply(call, core.Verdict{Operation: "01j", Allow: true, Code: events.CodeChecked, Args: []byte(args), Changed: true})
+	if want := (events.HookLine{Stdout: `{"decision":"allow","code":"checked","operation":"01j","args":` + args + `}`}); got != want {
+		t.Errorf("got %+v", got)
+	}
+	in := events.HookCall{Agent: "generic", Event: prompt, Stdin: `{"input":{"text":"\u003cb>"}}`}
+	got = generic.Adapter{}.Reply(in, core.Verdict{Operation: "01j", Allow: true, Args: []byte(`"<b>"`), Reminder: "mind\nthis"})
+	if want := (events.HookLine{Stdout: `{"decision":"allow","code":"checked","operation":"01j","text":"<b>","system_reminder":"mind\nthis"}`}); got != want {
+		t.Errorf("got %+v", got)
+	}
+	got = generic.Adapter{}.Reply(in, core.Verdict{Code: events.CodeBlocked, Message: "no"})
+	if want := (events.HookLine{Exit: 2, Stdout: `{"decision":"deny","code":"blocked","refused":"prompt","reason":"no","text":"\u003cb>"}`, Stderr: "no\n"}); got != want {
 		t.Errorf("got %+v", got)
 	}
 	got = generic.Adapter{}.Reply(call, core.Verdict{Code: events.CodeTimedOut})
@@ -102,6 +180,30 @@ func FuzzGeneric(f *testing.F) {
 		}
 		if p.Native == "" || p.Tool.Name == "" || p.Tool.Kind == "" || p.Cwd[0] != '/' || p.Path == "" || !json.Valid(p.Args) {
 			t.Fatalf("translated %q to %+v", stdin, p)
+		}
+	})
+}
+
+// FuzzInputs checks that a deny of an input is JSON whatever came, and carries
+// back what could be read.
+func FuzzInputs(f *testing.F) {
+	f.Add(prompt, `{"session_id":"s","agent":"generic","cwd":"/w","input":{"text":"a\ud83d\ude00","kind":"injection"}}`)
+	f.Add("after_tool_call", `{"session_id":"s","agent":"generic","cwd":"/w",`+tool+`,"result":{"duration_ms":1e400}}`)
+	f.Add("message_withdrawn", `{"operation":""}`)
+	f.Fuzz(func(t *testing.T, event, stdin string) {
+		call := events.HookCall{Agent: "generic", Event: event, Stdin: stdin}
+		if w, err := (generic.Adapter{}).Observe(call); err == nil && (w.Native == "" || w.Cwd[0] != '/' || w.Path == "") {
+			t.Fatalf("observed %q as %+v", stdin, w)
+		}
+		call.Event = prompt
+		p, err := generic.Adapter{}.Translate(call)
+		var said struct{ Text, Refused *string }
+		line := generic.Adapter{}.Deny(call, events.CodeDeclined, "no")
+		if e := json.Unmarshal([]byte(line.Stdout), &said); e != nil || line.Exit != 2 {
+			t.Fatalf("%+v: %v", line, e)
+		}
+		if err == nil && (said.Text == nil || said.Refused == nil || !strings.Contains(line.Stdout, string(p.Args))) {
+			t.Fatalf("%q was not carried back: %+v", stdin, line)
 		}
 	})
 }
