@@ -30,7 +30,7 @@ func present(s State, c Present) (Decision, error) {
 	if s.isUnknown(c.Question) {
 		return Decision{}, s.Closed(c.Question)
 	}
-	if !s.isOpen(c.Question) || s.Outsiders >= MaxPresented {
+	if !s.isOpen(c.Question) || s.Outsiders >= maxPresented {
 		return Decision{}, nil
 	}
 	return Decision{Events: []events.Event{events.Presented{
@@ -48,7 +48,7 @@ func takeClaim(s State, c TakeClaim) (Decision, error) {
 		return Decision{}, nil
 	case held.Seq != 0 && held.Principal != c.Principal:
 		return Decision{}, notClaimer(held)
-	case s.Question.Claims >= MaxClaims || s.Outsiders >= MaxOutsiders:
+	case s.Question.Claims >= maxClaims || s.Outsiders >= maxOutsiders:
 		return Decision{}, &events.Refused{
 			Code: events.RejectTooMany,
 			Hint: "this question has been claimed too often; it can still be answered with a claim in the answer",
@@ -142,7 +142,7 @@ const loggedRejections = 10
 // Of what the sender wrote it keeps known words only.
 func rejected(s State, c Answer, r *events.Refused) Decision {
 	_, err := events.ParseID(string(c.Question))
-	if s.Phase == PhaseNone || err != nil || s.Outsiders >= MaxOutsiders {
+	if s.Phase == PhaseNone || err != nil || s.Outsiders >= maxOutsiders {
 		return Decision{}
 	}
 	e := events.AnswerRejected{ID: c.Question, Frontend: c.Frontend, Code: r.Code}

@@ -207,12 +207,12 @@ func TestBounds(t *testing.T) {
 	})
 	t.Run("B11 an end is possible whatever frontends did", func(t *testing.T) {
 		st := asked(t)
-		for i := range MaxClaims {
+		for i := range maxClaims {
 			who := []events.ID{tui, web}[i%2]
 			st.must(TakeClaim{Question: q1, Frontend: who, Principal: ana})
 		}
 		st.want("!too_many", TakeClaim{Question: q1, Frontend: tui, Principal: ana})
-		for st.s.Outsiders < MaxOutsiders {
+		for st.s.Outsiders < maxOutsiders {
 			a := yes(st.s, all)
 			a.Human = false
 			st.want("AnswerRejected !not_allowed", a)
@@ -234,14 +234,14 @@ func TestBounds(t *testing.T) {
 	})
 	t.Run("B3 what frontends did on earlier questions counts too", func(t *testing.T) {
 		s := asked(t).s
-		s.Outsiders = MaxOutsiders
+		s.Outsiders = maxOutsiders
 		if d, err := Decide(s, TakeClaim{Question: q1, Frontend: tui, Principal: ana}); err == nil || len(d.Events) > 0 {
 			t.Errorf("%s %v", types(d.Events), err)
 		}
 	})
 	t.Run("B3 drawing again and again keeps nobody from claiming", func(t *testing.T) {
 		st := asked(t)
-		for range MaxPresented {
+		for range maxPresented {
 			st.want("Presented", Present{Question: q1, Frontend: tui, At: 7})
 		}
 		st.want("", Present{Question: q1, Frontend: tui})

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// MaxDepth is how deep arrays and objects may be nested in arguments.
-const MaxDepth = 128
+// maxDepth is how deep arrays and objects may be nested in arguments.
+const maxDepth = 128
 
 // CanonicalError says why a text has no canonical form. Offset counts bytes
 // from 0.
@@ -27,13 +27,13 @@ func (e *CanonicalError) Error() string {
 // and the absence of spaces; numbers exactly as they were sent, because what an
 // agent's 1.0 or 12345678901234567890 means is not ours to decide. A text that
 // two readers could understand differently has none: duplicate names, lone
-// surrogates, invalid UTF-8, more than [MaxDepth] levels, anything behind the
-// value. The error is a [*CanonicalError]. The form of a canonical text is
-// itself, and never longer than the text it was made from.
+// surrogates, invalid UTF-8, more than 128 levels, anything behind the value.
+// The error is a [*CanonicalError]. The form of a canonical text is itself, and
+// never longer than the text it was made from.
 //
 // It reads its input once and allocates per text, not per value. Ordering moves
-// a byte at most once per level, so hostile input costs no more than
-// MaxDepth copies.
+// a byte at most once per level, so hostile input costs no more than that
+// many copies.
 func Canonical(raw []byte) ([]byte, error) {
 	p := newParser(raw)
 	if err := p.document(); err != nil {
@@ -164,8 +164,8 @@ func (p *parser) value() error {
 }
 
 func (p *parser) nested(read func() error) error {
-	if p.depth == MaxDepth {
-		return p.fail(p.pos, fmt.Sprintf("nested deeper than %d", MaxDepth))
+	if p.depth == maxDepth {
+		return p.fail(p.pos, fmt.Sprintf("nested deeper than %d", maxDepth))
 	}
 	p.depth++
 	err := read()

@@ -97,7 +97,7 @@ func TestB65HostileInput(t *testing.T) {
 	many.WriteString(`"z":0}`)
 	prefixed.WriteString(`"z":0}`)
 	inner := `"` + strings.Repeat("x", size) + `"`
-	for range MaxDepth {
+	for range maxDepth {
 		inner = `{"b":` + inner + `,"a":0}`
 	}
 	for name, in := range map[string]string{

@@ -177,13 +177,18 @@ type Withdraw struct {
 	Reason events.EndReason
 }
 
-// Receipt records that the asker has the verdict and is about to act on it.
-type Receipt struct{ At events.Micros }
+// Receipt records that the asker has the verdict and is about to act on it. By is
+// its connection, "" where it has no name: the right goes to one of them.
+type Receipt struct {
+	At events.Micros
+	By events.ID
+}
 
 // Commit is the [Receipt] of an asker that runs the operation itself. Digest is
 // of what is about to run; another than the committed one ends the operation.
 type Commit struct {
 	At     events.Micros
+	By     events.ID
 	Digest events.Digest
 }
 

@@ -88,13 +88,13 @@ const (
 	// MaxRechecks is how often an operation goes back to its first hook, for
 	// all causes together.
 	MaxRechecks = 3
-	// MaxClaims is how often one question can be claimed without an answer.
-	MaxClaims = 64
-	// MaxOutsiders is how many events frontends may cause that end nothing.
-	MaxOutsiders = 200
-	// MaxPresented is the part of MaxOutsiders that drawing may use up, so
+	// maxClaims is how often one question can be claimed without an answer.
+	maxClaims = 64
+	// maxOutsiders is how many events frontends may cause that end nothing.
+	maxOutsiders = 200
+	// maxPresented is the part of maxOutsiders that drawing may use up, so
 	// that a frontend which redraws keeps nobody from claiming.
-	MaxPresented = 100
+	maxPresented = 100
 )
 
 // Decision is what is to be written, in one message: all of it or nothing. The
@@ -129,7 +129,7 @@ func Decide(s State, c Command) (Decision, error) {
 	case Withdraw:
 		return withdraw(s, c)
 	case Receipt:
-		return receipt(s)
+		return receipt(s, c.By)
 	case Commit:
 		return commit(s, c)
 	case Record:
@@ -257,14 +257,17 @@ func withdraw(s State, c Withdraw) (Decision, error) {
 
 // receipt records that the asker has its verdict. One that comes for a grant
 // which has ended meanwhile is recorded too, and its asker must not run.
-func receipt(s State) (Decision, error) {
+func receipt(s State, by events.ID) (Decision, error) {
 	if s.Phase != PhaseCommitted && s.Phase != PhaseEnded {
 		return Decision{}, &events.Refused{Code: events.RejectNotAllowed, Hint: "there is no verdict yet; await it first"}
+	}
+	if s.Delivered && s.Ending().Taker != by {
+		return Decision{}, &events.Refused{Code: events.RejectAlreadyCommitted, Hint: "the right to run it went to another connection; do not run it"}
 	}
 	if s.Delivered {
 		return Decision{}, nil
 	}
-	d := Decision{Events: []events.Event{events.OperationDelivered{}}}
+	d := Decision{Events: []events.Event{events.OperationDelivered{By: by}}}
 	if s.Phase == PhaseEnded && s.Ending().Committed.Digest != "" {
 		return d, over(s)
 	}
@@ -281,7 +284,7 @@ func commit(s State, c Commit) (Decision, error) {
 	case s.Phase == PhaseEnded:
 		return Decision{}, over(s)
 	case s.Phase != PhaseCommitted || same:
-		return receipt(s)
+		return receipt(s, c.By)
 	case s.Delivered:
 		return Decision{}, changed
 	}

@@ -118,8 +118,8 @@ func TestCommit(t *testing.T) {
 		st := newStory(t).must(propose1(`{"a":1}`, next(run(1), 0, 1)))
 		base := st.s
 		for i := range 9 { // two futures from every length: spare room in a list would be shared
-			left := Evolve(Evolve(base, events.ArgumentsChanged{To: events.Version{N: i + 1, Digest: "left"}}), events.Withdrawn{ID: q1})
-			right := Evolve(Evolve(base, events.ArgumentsChanged{To: events.Version{N: i + 1, Digest: "right"}}), events.Withdrawn{ID: q2})
+			left := After(base, Decision{Events: []events.Event{events.ArgumentsChanged{To: events.Version{N: i + 1, Digest: "left"}}, events.Withdrawn{ID: q1}}})
+			right := After(base, Decision{Events: []events.Event{events.ArgumentsChanged{To: events.Version{N: i + 1, Digest: "right"}}, events.Withdrawn{ID: q2}}})
 			if left.Current().Digest != "left" || left.Settled[i].ID != q1 || len(base.Versions) != i+1 {
 				t.Fatalf("%+v", left)
 			}

@@ -7,17 +7,11 @@ import (
 	"github.com/fermata-hitl/fermata/events"
 )
 
-// Evolve is the fold: the state after one event. It accepts whatever the log
-// says and changes nothing that an older State still points to: lists are
-// copied before they grow. Times and sequences come from the state itself,
-// where [Apply] has put those of the message.
-func Evolve(s State, e events.Event) State {
-	s.evolve(e)
-	return s
-}
-
-// evolve is Evolve on a State that nobody else has. A State is large: most of
-// what a decision costs would be copies of it.
+// evolve is the fold of one event. It accepts whatever the log says and changes
+// nothing that an older State still points to: lists are copied before they grow.
+// Times and sequences come from the state itself, where [Apply] has put those of
+// the message. The State is one that nobody else has, and not a copy made here: it
+// is large, and copies would be most of what a decision costs.
 func (s *State) evolve(e events.Event) {
 	switch e := e.(type) {
 	case events.OperationProposed:
@@ -47,6 +41,7 @@ func (s *State) evolve(e events.Event) {
 		s.toEnd().Committed = e.Version
 	case events.OperationDelivered:
 		s.Delivered = true
+		s.toEnd().Taker = e.By
 	case events.OperationRefused:
 		s.Phase = PhaseEnded
 		c := s.toEnd()
@@ -93,7 +88,7 @@ func (s *State) evolve(e events.Event) {
 
 func (s *State) started(e events.HookStarted) {
 	e.Hook.Scope = word(e.Hook.Scope, events.ScopeProject, events.ScopeGlobal)
-	if decidesNothing(e.Event, e.Mode) {
+	if !e.AtGate() {
 		end := s.toEnd()
 		end.Watch = appended(end.Watch, e)
 		return
@@ -104,7 +99,7 @@ func (s *State) started(e events.HookStarted) {
 }
 
 func (s *State) ran(e events.HookRan) {
-	if decidesNothing(e.Event, e.Mode) {
+	if !e.AtGate() {
 		if i := s.watched(e.Run); i >= 0 {
 			end := s.toEnd()
 			end.Watch = slices.Concat(end.Watch[:i], end.Watch[i+1:])

@@ -312,14 +312,14 @@ func (m *machine) do(t *rapid.T, c Command) {
 // observeRun follows the runs that decide nothing: each begins once and ends
 // once, and a watcher begins with the commit.
 func (m *machine) observeRun(t *rapid.T, e events.Event) bool {
-	if s, ok := e.(events.HookStarted); ok && (s.Event != "" || s.Mode != "") {
+	if s, ok := e.(events.HookStarted); ok && !s.AtGate() {
 		if _, again := m.open[s.Run]; again || s.Event == "" && (m.committed != 1 || m.over || s.Available) {
 			t.Fatalf("%+v begins; committed %d, over %v", s, m.committed, m.over)
 		}
 		m.open[s.Run] = true
 		return true
 	}
-	if r, ok := e.(events.HookRan); ok && (r.Event != "" || r.Mode != "") {
+	if r, ok := e.(events.HookRan); ok && !r.AtGate() {
 		if !m.open[r.Run] {
 			t.Fatalf("%+v ends and does not run", r)
 		}
@@ -393,7 +393,7 @@ func (m *machine) invariants(t *rapid.T) {
 	if want := btoi(s.Phase == PhaseAsking); open != want || btoi(s.Question.Open) != want {
 		t.Fatalf("%d questions open in phase %d", open, s.Phase)
 	}
-	if m.rechecks > MaxRechecks || m.committed > 1 || s.Outsiders > MaxOutsiders+3 || s.Question.Claims > MaxClaims+1 {
+	if m.rechecks > MaxRechecks || m.committed > 1 || s.Outsiders > maxOutsiders+3 || s.Question.Claims > maxClaims+1 {
 		t.Fatalf("out of bounds: %d rechecks, %d commits, %+v", m.rechecks, m.committed, s)
 	}
 	if m.over != (s.Phase == PhaseEnded) {

@@ -25,7 +25,6 @@ type Proposal struct {
 	Path        string
 	Traceparent string
 	Kind        events.Kind
-	Event       events.HookEvent
 	Tool        events.Tool
 	Args        []byte
 	Deadline    time.Time
@@ -107,10 +106,10 @@ type Finished struct {
 	Result    *ToolResult   // nil when nothing is known of it
 }
 
-// Forecast is what would happen to an operation: allow, block, ask, or run when
-// a program would decide.
+// Forecast is what would happen to an operation. Hooks are the blocking ones that
+// match, in order.
 type Forecast struct {
-	Would     string
+	Would     events.Would
 	Hooks     []events.Hook
 	Available bool
 }

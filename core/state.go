@@ -22,7 +22,7 @@ const (
 )
 
 // State is all that the log says of one operation: the fold of its subject.
-// It is a value; Evolve never changes what another State shares with it. There
+// It is a value; the fold never changes what another State shares with it. There
 // may be 100,000 of them: small counts lie beside the flags to keep it small.
 type State struct {
 	Phase       Phase
@@ -90,6 +90,7 @@ type Ending struct {
 	Committed events.Version
 	Code      events.Code      // why it was refused; ended when it was aborted
 	CodeRun   events.ID        // the run that refused it
+	Taker     events.ID        // the connection that the right to run went to, "" for one without a name
 	Question  events.ID        // the question whose no refused it, maybe an earlier operation's
 	EndReason events.EndReason // why it was aborted, or how the question that ended it ended
 	Outcome   events.Outcome

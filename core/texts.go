@@ -33,7 +33,7 @@ func ModelText(r Refusal) string {
 		fmt.Fprintf(&b, " (%s)", hookName(r.Hook))
 	}
 	b.WriteString(". ")
-	b.WriteString(t.again)
+	b.WriteString(t.lastWord(r.Kind))
 	if r.Reason != "" {
 		b.WriteString("\n\nReason given by the check:\n")
 		b.WriteString(r.Reason)
@@ -69,20 +69,32 @@ func notRun(k events.Kind) string {
 // name may follow.
 type refusalText struct{ why, again string }
 
-// The last word of each text: whether calling again can help.
+// The last word of each text: whether trying again can help. {call} and {Calling} stand
+// for what trying is called for this kind of operation.
 const (
-	againIfAsked    = "Do not call it again unless the user asks for it."
-	againAfterUser  = "Ask the user before you call it again; the same call now could wait in vain once more."
-	againUnasked    = "Calling it again now would be refused again; go on without it, or tell the user, who is asked when fermata is open."
-	againInVain     = "Calling it again now would be refused again; go on without it or tell the user."
-	againSame       = "Calling it again in the same way would end the same way; tell the user that the arguments kept changing."
-	againMayHelp    = "Trying again may help: a new call is checked anew."
-	againMended     = "Calling it again cannot help before this is mended; tell the user."
-	againLater      = "Calling it again may help once Fermata works again; tell the user if it does not."
-	againIfWanted   = "Call it again only if it is still wanted."
-	againSmaller    = "Calling it again with smaller arguments may help."
-	againWellFormed = "Calling it again may help if the arguments are well-formed JSON without duplicate names."
+	againIfAsked    = "Do not {call} it again unless the user asks for it."
+	againAfterUser  = "Ask the user before you {call} it again; now it could wait in vain once more."
+	againUnasked    = "{Calling} it again now would be refused again; go on without it, or tell the user, who is asked when fermata is open."
+	againInVain     = "{Calling} it again now would be refused again; go on without it or tell the user."
+	againSame       = "{Calling} it again in the same way would end the same way; tell the user that the arguments kept changing."
+	againMayHelp    = "Trying again may help: it is checked anew then."
+	againMended     = "{Calling} it again cannot help before this is mended; tell the user."
+	againLater      = "{Calling} it again may help once Fermata works again; tell the user if it does not."
+	againIfWanted   = "{Calling} it again makes sense only if it is still wanted."
+	againSmaller    = "{Calling} it again in a smaller form may help."
+	againWellFormed = "{Calling} it again may help if it is well-formed JSON without duplicate names."
 )
+
+// lastWord tells whether trying again can help, for a kind of operation.
+func (t refusalText) lastWord(k events.Kind) string {
+	verb, gerund := "call", "Calling"
+	switch k {
+	case events.KindUserPrompt, events.KindInjection, events.KindRetryNote:
+		verb, gerund = "submit", "Submitting"
+	case events.KindToolCall:
+	}
+	return strings.NewReplacer("{call}", verb, "{Calling}", gerund).Replace(t.again)
+}
 
 // texts is the catalogue, but for ended operations.
 var texts = map[events.Code]refusalText{
@@ -111,7 +123,7 @@ var texts = map[events.Code]refusalText{
 // unknownText is for a code that this build does not know: no reason to run.
 var unknownText = refusalText{"It could not be checked", againMended}
 
-// ends say how an operation ended before it could run, for model and person.
+// ends say how an operation ended before it could run, for the model.
 var ends = map[events.EndReason]string{
 	events.EndTurnEnded:        "its turn ended",
 	events.EndInterrupted:      "the user interrupted",

@@ -41,11 +41,13 @@ func refusal(s State, code events.Code) Verdict {
 	switch {
 	case end.CodeRun != "" && end.CodeRun == s.Run.Run:
 		r.Hook = s.Run.Hook
-	case code == events.CodeDeclined:
-		r.Hook = s.Run.Hook
-		r.Words = string(s.Body(events.TextBody(end.Question)))
-	case code == events.CodeTimedOut, code == events.CodeUnavailable:
-		r.Hook = s.Run.Hook
+	case code == events.CodeDeclined, code == events.CodeTimedOut, code == events.CodeUnavailable:
+		if code == events.CodeDeclined {
+			r.Words = string(s.Body(events.TextBody(end.Question)))
+		}
+		if end.Question == s.Question.ID { // else an earlier call was asked about, by a hook that this one may not have
+			r.Hook = s.Run.Hook
+		}
 	}
 	v := Verdict{
 		Operation: s.ID, Kind: s.Proposed.Kind, Code: code, EndReason: end.EndReason, Version: s.Current(), Message: ModelText(r),

@@ -7,10 +7,6 @@ import (
 	"github.com/fermata-hitl/fermata/events"
 )
 
-// decidesNothing tells runs that only watch, or that belong to an observed
-// event, from those of the gate.
-func decidesNothing(e events.HookEvent, m events.HookMode) bool { return e != "" || m != "" }
-
 // watched finds an open run that decides nothing, -1 if there is none of that id.
 func (s *State) watched(run events.ID) int {
 	if s.End == nil {
@@ -54,15 +50,15 @@ func record(s State, c Record) (Decision, error) {
 // event than of a run that decides nothing is a fault.
 func onRecord(e events.Event) (run events.ID, starts bool, _ error) {
 	var hook events.Hook
-	nothing := false
+	atGate := false
 	if started, ok := e.(events.HookStarted); ok {
-		run, starts, hook, nothing = started.Run, true, started.Hook, decidesNothing(started.Event, started.Mode)
+		run, starts, hook, atGate = started.Run, true, started.Hook, started.AtGate()
 	} else if ran, ok := e.(events.HookRan); ok {
-		run, hook, nothing = ran.Run, ran.Hook, decidesNothing(ran.Event, ran.Mode)
+		run, hook, atGate = ran.Run, ran.Hook, ran.AtGate()
 	} else {
 		return "", false, fmt.Errorf("record: %T is no hook's run", e)
 	}
-	if !nothing {
+	if atGate {
 		return "", false, fmt.Errorf("record: hook %q has no event and no mode; its run would decide", hook.ID)
 	}
 	return run, starts, nil

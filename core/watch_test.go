@@ -106,6 +106,16 @@ func TestCommitOfTheVeryVersion(t *testing.T) {
 		st.want("", same)
 		st.want("!stale_version", other)
 	})
+	t.Run("B58 of two connections the first", func(t *testing.T) {
+		mine, theirs := same, same
+		mine.By, theirs.By = "01k00000000000000000000001", "01k00000000000000000000002"
+		st := granted()
+		st.want("Delivered", mine)
+		st.want("", mine)
+		st.want("!already_committed", theirs)
+		st.want("!already_committed", Receipt{By: theirs.By})
+		st.want("!already_committed", Receipt{})
+	})
 	t.Run("B61 B68 B86 another version is refused, and the model reads that it did not run", func(t *testing.T) {
 		st := granted()
 		st.want("Refused !stale_version", other)

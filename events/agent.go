@@ -1,6 +1,9 @@
 package events
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // The agents' door over NATS: what an agent's connection sends, and what it
 // hears. Verbs of a session go to [AgentSubject], verbs of the lobby to
@@ -30,6 +33,10 @@ const (
 	VerbObserve          = "observe"
 	VerbCheck            = "check"
 )
+
+// AskerLease is how long a core keeps an operation of this door after its asker was
+// last heard. Both who renews it and a core that starts again count by it.
+const AskerLease = 60 * time.Second
 
 // Cores asks which cores answer here.
 type Cores struct{}
@@ -197,10 +204,20 @@ type Check struct {
 	Text    *string         `json:"text,omitempty"`
 }
 
-// CheckReply says it: allow, block, ask, or run when a program would decide.
-// Hooks are the blocking ones that match, in order.
+// Would is what would happen to an operation.
+type Would string
+
+// What would happen. WouldRun: a program would decide.
+const (
+	WouldAllow Would = "allow"
+	WouldBlock Would = "block"
+	WouldAsk   Would = "ask"
+	WouldRun   Would = "run"
+)
+
+// CheckReply says it. Hooks are the blocking ones that match, in order.
 type CheckReply struct {
-	Would     string   `json:"would,omitempty"`
+	Would     Would    `json:"would,omitempty"`
 	Hooks     []Hook   `json:"hooks,omitempty"`
 	Available bool     `json:"confirmation_available,omitempty"`
 	Refused   *Refused `json:"refused,omitempty"`

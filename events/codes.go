@@ -23,6 +23,10 @@ const (
 	KindRetryNote  Kind = "retry_note"
 )
 
+// MainPath is the path of what the agent itself wants, and not a run that it
+// started, such as "main > reviewer#1".
+const MainPath = "main"
+
 // InputWord is what agents and hooks call a kind of input: prompt, injection or
 // retry_note; "" for a kind that is none.
 func InputWord(k Kind) string {

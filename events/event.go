@@ -178,8 +178,10 @@ type OperationCommitted struct {
 }
 
 // OperationDelivered says that the asker confirmed that it has the verdict and
-// is about to act on it.
-type OperationDelivered struct{}
+// is about to act on it. By is the connection that did, "" on the agents' socket.
+type OperationDelivered struct {
+	By ID `json:"by,omitempty"`
+}
 
 // OperationRefused ends an operation by a rule, a person, or a fault.
 type OperationRefused struct {

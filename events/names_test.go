@@ -1,6 +1,8 @@
 package events_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 	"testing"
 	"time"
@@ -235,6 +237,22 @@ func FuzzParseID(f *testing.F) {
 		token, err := events.ParseToken(s)
 		if err == nil && (string(token) != s || strings.ContainsAny(s, ".*> ")) {
 			t.Errorf("ParseToken(%q) = %q", s, token)
+		}
+	})
+}
+
+// FuzzParseDigest: what is taken for a digest is 32 bytes in lower-case hexadecimal,
+// and is kept as it is.
+func FuzzParseDigest(f *testing.F) {
+	for _, s := range []string{"", "00", string(events.DigestOf([]byte("x"))), strings.Repeat("A", 64), strings.Repeat("é", 32)} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		d, err := events.ParseDigest(s)
+		b, bad := hex.DecodeString(s)
+		is := bad == nil && len(b) == sha256.Size && s == strings.ToLower(s)
+		if (err == nil) != is || err == nil && string(d) != s {
+			t.Errorf("%q: %q, %v", s, d, err)
 		}
 	})
 }

@@ -68,8 +68,8 @@ func (y *yes) Notify(op events.ID, _ string, tell func(core.Verdict, error)) fun
 	return func() bool { return false }
 }
 
-func (y *yes) Receipt(context.Context, events.ID, string) error { return nil }
-func (y *yes) Gone(events.ID, string, events.EndReason)         {}
+func (y *yes) Receipt(context.Context, events.ID, string, events.ID) error { return nil }
+func (y *yes) Gone(events.ID, string, events.EndReason)                    {}
 
 // Many agent-hooks that find no core at the same moment end with one.
 func TestAutostartEndsWithOneCore(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -70,6 +71,8 @@ func (h *hook) parse(args []string) error {
 			i++
 		case len(a) > 10 && a[:10] == "--timeout=":
 			timeout, given = a[10:], true
+		case a == "--help" || a == "-h": // no agent says so; exit 2 allows nothing all the same
+			h.say(exitDeny, "", usage+"\n"+known("")+"\n")
 		case len(a) > 0 && a[0] == '-':
 			return errors.New(usage + "; " + strconv.Quote(a) + " is not understood")
 		default:
@@ -82,7 +85,7 @@ func (h *hook) parse(args []string) error {
 	h.agent, h.name = words[0], words[1]
 	e, ok := find(h.agent, h.name)
 	if !ok {
-		return errors.New("agent-hook knows no event " + strconv.Quote(h.name) + " of an agent " + strconv.Quote(h.agent))
+		return errors.New("agent-hook knows no event " + strconv.Quote(h.name) + " of an agent " + strconv.Quote(h.agent) + "; " + known(h.agent))
 	}
 	h.event, h.limit = e, e.timeout
 	if !given {
@@ -103,6 +106,24 @@ type event struct {
 	gated       bool
 	timeout     float64
 	deny        string
+}
+
+// known lists the events of an agent, or the agents when there is none of that
+// name.
+func known(agent string) string {
+	var agents, events []string
+	for _, e := range table {
+		if e.agent == agent {
+			events = append(events, e.name)
+		}
+		if len(agents) == 0 || agents[len(agents)-1] != e.agent {
+			agents = append(agents, e.agent)
+		}
+	}
+	if len(events) > 0 {
+		return "its events: " + strings.Join(events, ", ")
+	}
+	return "the agents: " + strings.Join(agents, ", ")
 }
 
 func find(agent, name string) (event, bool) {

@@ -67,7 +67,7 @@ func (c cli) statusTable(s status) table {
 	rules := c.w.Say(words.RulesCount, s.Rules, c.w.List(files))
 	switch { // without a rule every call goes on
 	case s.RulesBad != "":
-		rules = c.w.Say(words.RulesBroken, s.RulesBad)
+		rules = c.w.Say(words.RulesBroken, c.resaid(s.RulesBad))
 	case s.Rules == 0:
 		rules = c.w.Say(words.RulesNone, c.w.List(files))
 	}
@@ -82,6 +82,19 @@ func (c cli) statusTable(s status) table {
 		{" " + c.w.Say(words.StatusLog), log},
 		{" " + c.w.Say(words.StatusRules), rules},
 	}
+}
+
+// resaid is what a core said is wrong with the rules, in the person's language
+// when the same is found here.
+func (c cli) resaid(bad string) string {
+	book, err := c.rulebook("")
+	if err != nil {
+		return bad
+	}
+	if _, err := book.store().For(book.options.GlobalDir); err != nil && err.Error() == bad {
+		return c.told(err)
+	}
+	return bad
 }
 
 func (c cli) askStatus(ctx context.Context) (status, string, error) {

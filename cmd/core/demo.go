@@ -182,7 +182,7 @@ func (d demo) proposal() core.Proposal {
 	args, _ := json.Marshal(map[string]string{"path": filepath.Join(d.dir, "written.txt"), "content": demoContent})
 	return core.Proposal{
 		Operation: engine.NewID(time.Now()), Secret: string(engine.NewID(time.Now())), Agent: "generic", Native: "demo",
-		Cwd: d.dir, Path: "main", Kind: events.KindToolCall, Event: events.BeforeToolCall,
+		Cwd: d.dir, Path: events.MainPath, Kind: events.KindToolCall,
 		Tool: events.Tool{Name: "write_file", Kind: "filesystem.write", CallID: "demo-1"}, Args: args,
 	}
 }
@@ -244,7 +244,7 @@ func firstQuestion(ctx context.Context, c *frontends.Client) (events.Question, b
 // act does what the verdict allows, with exactly the arguments that it holds,
 // and reports what ran.
 func (d demo) act(ctx context.Context, h *house, p core.Proposal, v core.Verdict) error {
-	err := h.engine.Receipt(ctx, p.Operation, p.Secret)
+	err := h.engine.Receipt(ctx, p.Operation, p.Secret, "")
 	if !v.Allow {
 		return nil // nothing runs, whether the log knows that the agent heard of it or not
 	}

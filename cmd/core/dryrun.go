@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"os"
 	"slices"
@@ -25,23 +24,17 @@ type forecast struct {
 	Event    events.HookEvent `json:"event"`
 	Tool     *events.Tool     `json:"tool,omitempty"`
 	Cwd      string           `json:"cwd"`
-	Would    string           `json:"would"`
-	AfterYes string           `json:"after_yes,omitempty"`
+	Would    events.Would     `json:"would"`
+	AfterYes events.Would     `json:"after_yes,omitempty"`
 	By       string           `json:"by,omitempty"`
 	Code     events.Code      `json:"code,omitempty"`
 	Reason   string           `json:"reason,omitempty"`
 	Args     json.RawMessage  `json:"args,omitempty"`
 	Hooks    []hookRun        `json:"hooks"`
 	// Untrusted says that the project's hooks were used without anybody's trust.
-	Untrusted bool `json:"untrusted,omitempty"`
+	Untrusted bool  `json:"untrusted,omitempty"`
+	cause     error // of Reason, when no rules could be asked
 }
-
-// What would happen.
-const (
-	wouldAllow = "allow"
-	wouldBlock = "block"
-	wouldAsk   = "ask"
-)
 
 // hookRun is one hook of the event, in the order in which they come. Why says
 // why it did not run: off, other_call, other_args or not_reached; Condition is
@@ -62,8 +55,10 @@ type hookRun struct {
 	FailedOpen bool         `json:"failed_open,omitempty"`
 	Reminder   string       `json:"system_reminder,omitempty"`
 	Context    string       `json:"extra_context,omitempty"`
+	Note       string       `json:"note,omitempty"` // what whoever wrote the hook should know
 	MS         int64        `json:"duration_ms"`
 	ran        bool
+	note       hooks.Message // of Note
 }
 
 // Why a hook did not run.
@@ -101,7 +96,7 @@ func (c cli) hooksRun() *cobra.Command {
 			} else {
 				book.printForecast(cmd.OutOrStdout(), f)
 			}
-			if err == nil && f.Would != wouldAllow {
+			if err == nil && f.Would != events.WouldAllow {
 				return exitError{code: exitRefused}
 			}
 			return err
@@ -136,7 +131,7 @@ func (r rulebook) dryRun(ctx context.Context, p rehearsed, all bool) (forecast, 
 	options := r.options
 	options.TrustAll = all
 	store := hooks.NewStore(options)
-	f := forecast{Event: p.Event, Cwd: p.Cwd, Would: wouldAllow, Code: events.CodeChecked, Hooks: []hookRun{}}
+	f := forecast{Event: p.Event, Cwd: p.Cwd, Would: events.WouldAllow, Code: events.CodeChecked, Hooks: []hookRun{}}
 	if p.Tool != (events.Tool{}) {
 		f.Tool = &p.Tool
 	}
@@ -148,12 +143,11 @@ func (r rulebook) dryRun(ctx context.Context, p rehearsed, all bool) (forecast, 
 		})
 	}
 	set, err := store.For(of)
-	var coded interface{ Code() events.Code }
-	switch {
-	case errors.As(err, &coded):
-		f.Would, f.Code, f.Reason = wouldBlock, coded.Code(), err.Error()
+	if code := hooks.CodeOf(err); code != "" {
+		f.Would, f.Code, f.Reason, f.cause = events.WouldBlock, code, err.Error(), err
 		return f, nil
-	case err != nil:
+	}
+	if err != nil {
 		return f, err
 	}
 	pass := rehearsal{
@@ -224,7 +218,7 @@ func (r *rehearsal) hook(ctx context.Context, h hooks.Hook) error {
 	row.Matched = row.Why == ""
 	switch {
 	case !row.Matched:
-	case r.Would == wouldBlock || r.AfterYes == wouldBlock:
+	case r.Would == events.WouldBlock || r.AfterYes == events.WouldBlock:
 		row.Why = whyNotReached
 	default:
 		p := r.payload
@@ -233,16 +227,22 @@ func (r *rehearsal) hook(ctx context.Context, h hooks.Hook) error {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		row.ran = true
-		row.Verdict, row.Code, row.Reason = string(result.Effect), result.Code, result.Reason
-		row.NotApplied, row.FailedOpen, row.MS = result.NotApplied, result.FailedOpen, result.Duration.Milliseconds()
-		row.Reminder, row.Context = result.Reminder, result.Context
+		row.fill(result)
 		if err := r.apply(h, &row, result); err != nil {
 			return err
 		}
 	}
 	r.Hooks = append(r.Hooks, row)
 	return nil
+}
+
+// fill tells what a run came to.
+func (h *hookRun) fill(r hooks.Result) {
+	h.ran = true
+	h.Verdict, h.Code, h.Reason = string(r.Effect), r.Code, r.Reason
+	h.NotApplied, h.FailedOpen, h.MS = r.NotApplied, r.FailedOpen, r.Duration.Milliseconds()
+	h.Reminder, h.Context = r.Reminder, r.Context
+	h.note, h.Note = r.Note, r.Note.Error()
 }
 
 // mismatch says why a hook does not run for a call, and which condition keeps it
@@ -276,10 +276,10 @@ func (r *rehearsal) apply(h hooks.Hook, row *hookRun, result hooks.Result) error
 	case result.Code != "":
 		r.refuse(h.Ref.ID, result.Code, result.Reason)
 	case result.Effect == events.EffectAsk && r.asked:
-		r.AfterYes = wouldAsk
+		r.AfterYes = events.WouldAsk
 	case result.Effect == events.EffectAsk:
 		r.asked = true
-		r.Would, r.AfterYes, r.By, r.Code, r.Reason = wouldAsk, wouldAllow, h.Ref.ID, "", result.Reason
+		r.Would, r.AfterYes, r.By, r.Code, r.Reason = events.WouldAsk, events.WouldAllow, h.Ref.ID, "", result.Reason
 	}
 	return nil
 }
@@ -287,8 +287,8 @@ func (r *rehearsal) apply(h hooks.Hook, row *hookRun, result hooks.Result) error
 // refuse ends the pass; behind a question it is what would follow a yes.
 func (r *rehearsal) refuse(by string, code events.Code, reason string) {
 	if r.asked {
-		r.AfterYes = wouldBlock
+		r.AfterYes = events.WouldBlock
 		return
 	}
-	r.Would, r.By, r.Code, r.Reason = wouldBlock, by, code, reason
+	r.Would, r.By, r.Code, r.Reason = events.WouldBlock, by, code, reason
 }

@@ -101,6 +101,15 @@ func TestHooksRunForetells(t *testing.T) {
 			rules: rules(allows), payload: `{"tool": {"name": "Bash", "kind": "shell", "args": {"a": 1, "a": 2}}}`, exit: exitRefused,
 			want: forecast{Would: "block", Code: "no_canonical_form"}, says: "(no_canonical_form)",
 		},
+		"no canonical form, and no rule is about it": {
+			rules: rules(others), payload: `{"tool": {"name": "Bash", "kind": "shell", "args": {"a": 1, "a": 2}}}`,
+			want: forecast{Would: "allow", Code: "checked"}, says: "It would go on. (allow)",
+		},
+		"below the directory": {
+			rules: rules(allows), payload: `{"cwd": "web-shop", "tool": {"name": "x", "kind": "mcp", "args": {}}}`,
+			want:  forecast{Would: "allow", Code: "checked"},
+			hooks: []string{"allows allow "}, says: "x (mcp)  ~/web-shop",
+		},
 		"a broken file": {
 			rules: "version: 9\n", payload: short, exit: exitRefused,
 			want: forecast{Would: "block", Code: "hooks_config_invalid"}, says: "hooks.yaml has a mistake",
@@ -122,8 +131,8 @@ func TestHooksRunForetells(t *testing.T) {
 			if diff := cmp.Diff(c.hooks, seen(got)); diff != "" {
 				t.Errorf("hooks (-want +got):\n%s", diff)
 			}
-			want := []string{c.want.Would, c.want.AfterYes, c.want.By, string(c.want.Code)}
-			if diff := cmp.Diff(want, []string{got.Would, got.AfterYes, got.By, string(got.Code)}); diff != "" {
+			want := []string{string(c.want.Would), string(c.want.AfterYes), c.want.By, string(c.want.Code)}
+			if diff := cmp.Diff(want, []string{string(got.Would), string(got.AfterYes), got.By, string(got.Code)}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if c.want.Reason != "" && c.want.Reason != got.Reason || c.want.Args != nil && string(c.want.Args) != string(got.Args) {
@@ -295,4 +304,27 @@ func FuzzDecodePayload(f *testing.F) {
 			t.Errorf("%s became %+v", text, p)
 		}
 	})
+}
+
+// TestHooksRunTellsOfAVerdictThatIsNotRead: where iCode looks, a verdict on stdout
+// allows, and only a dry run can say so.
+func TestHooksRunTellsOfAVerdictThatIsNotRead(t *testing.T) {
+	h := home(t)
+	const text = "version: 1\nhooks:\n  - {id: a, event: before_tool_call, execution: {mode: blocking}, run: {type: shell, shell: 'echo ''{\"action\":\"block\"}'''}}\n"
+	const payload = `{"tool": {"name": "Bash", "kind": "shell", "args": {}}}`
+	write(t, h+"/.chrys/hooks/hooks.yaml", text)
+	for language, want := range map[string]string{"en": "it wrote its verdict to stdout, where nobody looks", "zh-Hans": "它把表态写到了标准输出"} {
+		if r := call(t, payload, "hooks", "run", "before_tool_call", "--dir", h, "--language", language); r.exit != exitOK || !strings.Contains(r.out, want) {
+			t.Errorf("%+v", r)
+		}
+	}
+	var got forecast
+	r := call(t, payload, "hooks", "run", "before_tool_call", "--dir", h, "--json")
+	if err := json.Unmarshal([]byte(r.out), &got); err != nil || !strings.Contains(got.Hooks[0].Note, "with result_from: stdout") {
+		t.Errorf("%v %+v", err, r)
+	}
+	write(t, h+"/config/hooks.yaml", text)
+	if r := call(t, payload, "hooks", "run", "before_tool_call", "--dir", h); r.exit != exitRefused || !strings.Contains(r.out, "(hook_bad_verdict)") {
+		t.Errorf("Fermata's own: %+v", r)
+	}
 }

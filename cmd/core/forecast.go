@@ -13,6 +13,9 @@ import (
 
 // printForecast prints what each hook said, and last what would happen.
 func (r rulebook) printForecast(out io.Writer, f forecast) {
+	if f.cause != nil {
+		f.Reason = r.told(f.cause)
+	}
 	about := string(f.Event)
 	if f.Tool != nil {
 		about += "  " + card.Line(f.Tool.Name) + " (" + card.Line(f.Tool.Kind) + ")"
@@ -33,8 +36,11 @@ func (r rulebook) printForecast(out io.Writer, f forecast) {
 				paragraph(out, "     ", "“"+card.Escape(text)+"”")
 			}
 		}
+		if row.Note != "" {
+			paragraph(out, "     ", card.Escape(r.w.Tell(row.note)))
+		}
 	}
-	if len(f.Hooks) == 0 && f.Would == wouldAllow {
+	if len(f.Hooks) == 0 && f.Would == events.WouldAllow {
 		paragraph(out, "  ", r.w.Say(words.RunNoHooks))
 	}
 	paragraph(out, "", "")
@@ -78,24 +84,24 @@ func (r rulebook) verdict(event events.HookEvent, row hookRun) (sign, said strin
 // end is the last line: what would happen.
 func (r rulebook) end(f forecast) string {
 	switch {
-	case f.Would == wouldAsk:
-		return r.w.Coded(r.w.Say(afterYes(f.AfterYes), card.Line(f.By)), wouldAsk)
-	case f.Would == wouldBlock && f.By != "":
+	case f.Would == events.WouldAsk:
+		return r.w.Coded(r.w.Say(afterYes(f.AfterYes), card.Line(f.By)), string(events.WouldAsk))
+	case f.Would == events.WouldBlock && f.By != "":
 		return r.w.Coded(r.w.Say(words.WouldBlock, card.Line(f.By), card.Line(f.Reason)), string(f.Code))
-	case f.Would == wouldBlock:
+	case f.Would == events.WouldBlock:
 		return r.w.Coded(r.w.Because(r.w.Say(words.WouldRefuse, r.w.Code(string(f.Code))), card.Line(f.Reason)), string(f.Code))
 	case !f.Event.Gated():
 		return r.w.Say(words.WouldWatch)
 	}
-	return r.w.Coded(r.w.Say(words.WouldAllow), wouldAllow)
+	return r.w.Coded(r.w.Say(words.WouldAllow), string(events.WouldAllow))
 }
 
 // afterYes is the sentence about a question and what would follow a yes.
-func afterYes(then string) words.Key {
+func afterYes(then events.Would) words.Key {
 	switch then {
-	case wouldBlock:
+	case events.WouldBlock:
 		return words.WouldAskThenBlock
-	case wouldAsk:
+	case events.WouldAsk:
 		return words.WouldAskTwice
 	}
 	return words.WouldAsk

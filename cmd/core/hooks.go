@@ -161,7 +161,7 @@ func (r rulebook) list(out io.Writer, report hooks.Report) {
 		}
 		paragraph(out, " ", r.w.Scope(string(f.Scope))+"  "+r.short(f.Path)+"  "+r.w.Trust(string(f.Trust)))
 		for _, change := range f.Changes {
-			paragraph(out, "   ", r.w.Because(r.short(change.Path), r.w.Changed(string(change.Kind))))
+			paragraph(out, "   ", card.Line(r.w.Tell(change)))
 		}
 		if f.Err != nil {
 			paragraph(out, "   ", r.w.Say(words.FileBroken, f.Err))
@@ -261,15 +261,15 @@ func counted(found []hooks.Finding) (mistakes, warnings int) {
 
 func printFindings(out io.Writer, found []hooks.Finding) error {
 	for _, f := range found {
-		if err := printJSON(out, findingLine(f)); err != nil {
+		line := findingLine{f.Severity, f.Code, f.File, f.Line, f.Hook, f.Message.Error()}
+		if err := printJSON(out, line); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// findings prints each with its code and what it means, and below it the details
-// as package hooks tells them.
+// findings prints each with its code and what it means, and below it the details.
 func (r rulebook) findings(out io.Writer, report hooks.Report, found []hooks.Finding) {
 	if len(report.Files) == 0 {
 		r.none(out)
@@ -298,5 +298,5 @@ func (r rulebook) finding(out io.Writer, f hooks.Finding) {
 	}
 	meaning := r.w.Coded(r.w.Finding(string(f.Code)), string(f.Code))
 	paragraph(out, " ", r.w.Severity(string(f.Severity))+"  "+at+"  "+meaning)
-	paragraph(out, "   ", card.Escape(f.Message))
+	paragraph(out, "   ", card.Escape(r.w.Tell(f.Message)))
 }

@@ -188,7 +188,7 @@ func TestHooksTrustShowsAsksAndBinds(t *testing.T) {
 	if r := call(t, "", "hooks", "check", "--dir", dir); r.exit != exitFault || !strings.Contains(r.out, "changed_since_trust") {
 		t.Errorf("a changed script: %+v", r)
 	}
-	if r := call(t, "", "hooks", "trust", "--dir", dir); r.exit != exitFault || !strings.Contains(r.out, ".fermata/no-clean.sh: has changed") {
+	if r := call(t, "", "hooks", "trust", "--dir", dir); r.exit != exitFault || !strings.Contains(r.out, ".fermata/no-clean.sh has changed") {
 		t.Errorf("what changed is not shown: %+v", r)
 	}
 	write(t, dir+"/.fermata/hooks.yaml", strings.Replace(projectRules, "{type: script, path: no-clean.sh}", "{type: command, argv: [.fermata/no-clean.sh]}", 1))

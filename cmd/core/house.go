@@ -49,25 +49,25 @@ func (h *house) Run(ctx context.Context) error {
 	defer h.close()
 	all, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	fail := func(name string, run func(context.Context) error) (end func()) {
+	start := func(name string, run func(context.Context) error) (end func()) {
 		return background(all, func(ctx context.Context) {
 			if err := run(ctx); err != nil && ctx.Err() == nil {
 				cancel(fmt.Errorf("%s: %w", name, err))
 			}
 		})
 	}
-	endTraces := fail("traces.jsonl", func(ctx context.Context) error {
+	endTraces := start("traces.jsonl", func(ctx context.Context) error {
 		return h.traces.Run(ctx, asTraced(h.journal.Follow(ctx, h.traced())))
 	})
-	endDoors := fail("nats.sock", func(ctx context.Context) error {
+	endDoors := start("nats.sock", func(ctx context.Context) error {
 		g, ctx := errgroup.WithContext(ctx)
 		g.Go(func() error { return h.server.Run(ctx) })
 		g.Go(func() error { return h.door.Run(ctx) })
 		return g.Wait()
 	})
-	endEngine := fail("engine", h.engine.Run)
-	endAgents := fail("nats.sock", h.agents.Run)
-	endSocket := fail("agent.sock", h.serveSocket)
+	endEngine := start("engine", h.engine.Run)
+	endAgents := start("nats.sock", h.agents.Run)
+	endSocket := start("agent.sock", h.serveSocket)
 
 	select {
 	case <-ctx.Done():

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/term"
@@ -52,6 +53,25 @@ func (t table) widths() []int {
 // in one piece.
 const solid = "\u2011"
 
+// A text that does not fit behind its lead begins in a line of its own, deep cells
+// in, when there is less room than narrow or than its longest word needs.
+const (
+	narrow = 20
+	deep   = 6
+)
+
+// longestWord is the width of the longest word that no line can end in: Chinese
+// can end a line anywhere.
+func longestWord(text string) int {
+	longest := 0
+	for word := range strings.FieldsSeq(text) {
+		if n := ansi.StringWidth(word); n == utf8.RuneCountInString(word) {
+			longest = max(longest, n)
+		}
+	}
+	return longest
+}
+
 // paragraph prints a text behind a lead. On a terminal it is set to the width of
 // the page, and further lines stand below its beginning; who reads a pipe gets it
 // in one line.
@@ -59,7 +79,12 @@ func paragraph(out io.Writer, lead, text string) {
 	text = strings.ReplaceAll(text, "-", solid)
 	indent := ansi.StringWidth(lead)
 	if room := width(out); room > 0 {
-		text = ansi.Wrap(text, max(room-indent, 20), "，。；：、）")
+		if left := room - indent; indent > deep && left < ansi.StringWidth(text) && left < max(narrow, longestWord(text)) {
+			fmt.Fprintln(out, strings.TrimRight(lead, " "))
+			indent = deep
+			lead = strings.Repeat(" ", indent)
+		}
+		text = ansi.Wrap(text, max(room-indent, narrow), "，。；：、）")
 	}
 	for line := range strings.SplitSeq(text, "\n") {
 		fmt.Fprintln(out, strings.TrimRight(lead+strings.ReplaceAll(line, solid, "-"), " "))

@@ -128,6 +128,15 @@ func (c cli) explain(err error) string {
 	return c.w.Say(words.Fault, err)
 }
 
+// told is what an error says, in the person's language where it can.
+func (c cli) told(err error) string {
+	var s words.Saying
+	if errors.As(err, &s) {
+		return c.w.Tell(s)
+	}
+	return err.Error()
+}
+
 // spoken is a sentence of the catalogue and what is behind it.
 type spoken struct {
 	text  string

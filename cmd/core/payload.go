@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"path/filepath"
+	"reflect"
 	"time"
 
 	"github.com/fermata-hitl/fermata/core/agents"
@@ -61,7 +63,7 @@ type rehearsed struct {
 func (c cli) decodePayload(text []byte, event events.HookEvent, dir string) (rehearsed, error) {
 	var w writtenPayload
 	if err := json.Unmarshal(text, &w); err != nil {
-		return rehearsed{}, c.fault(words.RunBadPayload, err)
+		return rehearsed{}, c.fault(words.RunBadPayload, c.wrongType(err))
 	}
 	if w.Event != "" && w.Event != event {
 		return rehearsed{}, c.fault(words.RunOtherEvent, w.Event, event)
@@ -90,6 +92,29 @@ func (c cli) decodePayload(text []byte, event events.HookEvent, dir string) (reh
 		p.Args = args
 	}
 	return rehearsed{p, cmp.Or(w.Agent, "generic")}, c.complete(p)
+}
+
+// wrongType says which member has another type than a payload's, in the words
+// of JSON.
+func (c cli) wrongType(err error) error {
+	var of *json.UnmarshalTypeError
+	if !errors.As(err, &of) {
+		return err
+	}
+	return c.fault(words.RunWrongType, cmp.Or(of.Field, "payload"), of.Value, jsonType(of.Type.Kind()))
+}
+
+func jsonType(k reflect.Kind) string {
+	switch k {
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "bool"
+	case reflect.Struct, reflect.Pointer, reflect.Map:
+		return "object"
+	default:
+		return "number"
+	}
 }
 
 // complete refuses a payload that lacks what its event cannot do without.

@@ -151,12 +151,21 @@ func (c cli) open(ctx context.Context, dirs place.Dirs, config place.Config, log
 }
 
 func (h *house) connect(dial func(...nats.Option) (*nats.Conn, error)) (*nats.Conn, error) {
-	nc, err := dial()
+	nc, err := dial(nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+		h.log.Warn("the embedded server has something to tell", "subject", subjectOf(sub), "error", err)
+	}))
 	if err != nil {
 		return nil, err
 	}
 	h.conns = append(h.conns, nc)
 	return nc, nil
+}
+
+func subjectOf(sub *nats.Subscription) string {
+	if sub == nil {
+		return ""
+	}
+	return sub.Subject
 }
 
 // wire joins engine and doors; each needs the other.
@@ -223,7 +232,7 @@ func (n *noticing) For(cwd string) (*hooks.Set, error) {
 		return nil, err
 	}
 	for _, notice := range set.Notices {
-		if _, before := n.said.LoadOrStore(notice, true); !before {
+		if _, before := n.said.LoadOrStore(notice.Error(), true); !before {
 			n.log.Warn("a hooks file is not in force", "why", notice)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-hitl/fermata/core/hooks"
 	"github.com/fermata-hitl/fermata/events"
+	"github.com/fermata-hitl/fermata/frontends/card"
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
@@ -122,7 +123,7 @@ func (r rulebook) offer(out io.Writer, f hooks.FileReport) {
 	}
 	rows.print(out)
 	for _, change := range f.Changes {
-		paragraph(out, "   ", r.w.Because(r.short(change.Path), r.w.Changed(string(change.Kind))))
+		paragraph(out, "   ", card.Line(r.w.Tell(change)))
 	}
 	r.rows(f).print(out)
 }

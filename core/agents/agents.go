@@ -57,11 +57,13 @@ type Asking interface {
 
 // Running is the part of a [Desk] about what may run.
 type Running interface {
-	// Receipt says that the asker has the verdict and is about to act on it.
-	Receipt(ctx context.Context, op events.ID, secret string) error
+	// Receipt says that the asker has the verdict and is about to act on it. By
+	// is its connection, "" for one without a name: of several the first has the
+	// right to run.
+	Receipt(ctx context.Context, op events.ID, secret string, by events.ID) error
 	// Commit is Receipt of an asker that runs the operation itself; digest is
 	// of what is about to run.
-	Commit(ctx context.Context, op events.ID, secret string, digest events.Digest) error
+	Commit(ctx context.Context, op events.ID, secret string, digest events.Digest, by events.ID) error
 	// Finish reports what became of it.
 	Finish(ctx context.Context, f core.Finished) (core.Heard, error)
 }

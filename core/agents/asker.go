@@ -90,7 +90,7 @@ func (a *asker) conclude(ctx context.Context, heard error) {
 		log.Info("an asker went without its verdict", "agent", a.call.Agent, "pid", a.call.PID, "cause", err)
 		return
 	}
-	if err := a.socket.o.Desk.Receipt(ctx, a.call.Operation, a.call.Secret); err != nil {
+	if err := a.socket.o.Desk.Receipt(ctx, a.call.Operation, a.call.Secret, ""); err != nil {
 		log.Warn("a receipt was not recorded", "error", err)
 	}
 }

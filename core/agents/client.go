@@ -22,7 +22,7 @@ type DialOptions struct {
 	Socket string
 	// Name is the agent's, one of [events.Agents], for sessions that name none;
 	// "" is generic.
-	Name string
+	Name events.Agent
 	// Start starts a core when none answers, for instance by running
 	// `fermata serve` in the background. It is called at most once a second. nil
 	// starts none.

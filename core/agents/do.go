@@ -2,6 +2,7 @@ package agents
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -132,7 +133,7 @@ type Input struct {
 // back.
 func (s *Session) Prompt(ctx context.Context, in Input, submit func(ctx context.Context, text, reminder string) error) error {
 	o := newOperation(s, events.Propose{
-		Kind: events.Kind(or(string(in.Kind), string(events.KindUserPrompt))), Path: in.Path, Turn: in.Turn,
+		Kind: cmp.Or(in.Kind, events.KindUserPrompt), Path: in.Path, Turn: in.Turn,
 		Traceparent: in.Traceparent, Text: &in.Text, TimeoutMS: in.Timeout.Milliseconds(),
 	})
 	var text, reminder string

@@ -31,8 +31,7 @@ type DoorOptions struct {
 
 // Times of the door.
 const (
-	lease      = 60 * time.Second // an operation without a word of its asker
-	afterward  = 5 * time.Second  // the same once it has heard a no
+	afterward  = 5 * time.Second // the lease of an operation once its asker has heard a no
 	awaitFor   = 25 * time.Second
 	sweepEvery = time.Second
 	flushFor   = 5 * time.Second

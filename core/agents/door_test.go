@@ -34,7 +34,7 @@ func TestDoorAnswersEachVerb(t *testing.T) {
 		got := p.office.first().p
 		want := core.Proposal{
 			Operation: op, Secret: secret, Agent: "generic", Native: "s1", Cwd: "/w", Profile: "p", Turn: "t1", Path: "main > a#1",
-			Kind: events.KindToolCall, Event: events.BeforeToolCall, Tool: events.Tool{Name: "bash", Kind: "shell"},
+			Kind: events.KindToolCall, Tool: events.Tool{Name: "bash", Kind: "shell"},
 			Args: []byte(`{"command":"a < b"}`), Deadline: time.Now().Add(5 * time.Second), Leased: true,
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -106,7 +106,7 @@ func TestB90B91InputsAtTheDoor(t *testing.T) {
 			reply := w.say("await", `{`+ids+`}`)
 			p.expect(reply, `"text":"say <b>\t日本 \\/"`)
 			p.expect(reply, `"input":"`+word+`"`)
-			if got := p.office.first().p; got.Event != events.UserPromptSubmit || got.Kind != events.Kind(kind) {
+			if got := p.office.first().p; got.Kind != events.Kind(kind) {
 				t.Errorf("proposed %+v", got)
 			}
 		})
@@ -359,6 +359,27 @@ func TestC15FloodsAreBounded(t *testing.T) {
 		flood.open = first
 		p.expect(flood.say("interrupt", "{}"), nats.ErrNoResponders.Error())
 		p.expect(w.say("await", `{`+ids+`}`), "{}")
+	})
+}
+
+// What one connection has under way is bounded in bytes too; a command by itself
+// is never too much.
+func TestC15LargeCommandsAreBoundedTogether(t *testing.T) {
+	inPlace(t, func(p *place) {
+		w := p.wire(1).begin("s1")
+		hold := make(chan struct{})
+		p.office.before = func(string) error { <-hold; return nil }
+		large := `{` + ids + `,"kind":"user_prompt","text":"` + strings.Repeat("x", 7<<20) + `"}`
+		replies := make(chan string, 5)
+		for range cap(replies) {
+			go func() { replies <- w.say("propose", large) }()
+		}
+		synctest.Wait()
+		p.expect(<-replies, "too_many") // four of them are 28 MiB
+		close(hold)
+		for range cap(replies) - 1 {
+			p.expect(<-replies, `{}`)
+		}
 	})
 }
 

@@ -64,7 +64,7 @@ func FuzzAgentCommand(f *testing.F) {
 			return
 		}
 		p := proposal(caller{}, c)
-		if p.Event == events.UserPromptSubmit && !json.Valid(p.Args) || p.Kind == events.KindToolCall && p.Tool.Name == "" || p.Path == "" {
+		if p.Kind != events.KindToolCall && !json.Valid(p.Args) || p.Kind == events.KindToolCall && p.Tool.Name == "" || p.Path == "" {
 			t.Fatalf("%q was read as %+v", data, p)
 		}
 	})

@@ -92,7 +92,7 @@ func (h *held) full(agent events.ID) bool {
 func (h *held) keep(agent, op events.ID, secret string) (first bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	until := time.Now().Add(lease)
+	until := time.Now().Add(events.AskerLease)
 	if k := h.of[holder{agent, op}]; k != nil && k.secret == secret {
 		k.until = until
 		return false
@@ -116,7 +116,7 @@ func (h *held) await(agent, op events.ID, secret string, cancel context.CancelFu
 	if k.older != nil {
 		k.older()
 	}
-	k.until, k.older = time.Now().Add(lease), cancel
+	k.until, k.older = time.Now().Add(events.AskerLease), cancel
 	return true
 }
 

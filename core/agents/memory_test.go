@@ -28,8 +28,8 @@ func (w waiting) Notify(events.ID, string, func(core.Verdict, error)) func() boo
 	return func() bool { return true }
 }
 
-func (waiting) Receipt(context.Context, events.ID, string) error { return nil }
-func (waiting) Gone(events.ID, string, events.EndReason)         {}
+func (waiting) Receipt(context.Context, events.ID, string, events.ID) error { return nil }
+func (waiting) Gone(events.ID, string, events.EndReason)                    {}
 
 // A call that waits at its connection may cost 12 KB in all; this much is the
 // socket's share, the rest the engine's.

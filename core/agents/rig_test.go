@@ -209,17 +209,17 @@ func (o *office) Withdraw(_ context.Context, op events.ID, secret string, reason
 	return err
 }
 
-func (o *office) Receipt(ctx context.Context, op events.ID, secret string) error {
+func (o *office) Receipt(ctx context.Context, op events.ID, secret string, by events.ID) error {
 	o.mu.Lock()
 	f, err := o.find(op, secret)
 	o.mu.Unlock()
 	if err != nil || f.verdict == nil {
 		return errors.Join(err, &events.Refused{Code: events.RejectNotAllowed})
 	}
-	return o.Commit(ctx, op, secret, f.verdict.Version.Digest)
+	return o.Commit(ctx, op, secret, f.verdict.Version.Digest, by)
 }
 
-func (o *office) Commit(_ context.Context, op events.ID, secret string, digest events.Digest) error {
+func (o *office) Commit(_ context.Context, op events.ID, secret string, digest events.Digest, _ events.ID) error {
 	if err := o.begin("commit"); err != nil {
 		return err
 	}

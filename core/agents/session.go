@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,7 +48,7 @@ func (c *Client) Open(ctx context.Context, o SessionOptions) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{c: c, opens: make(chan struct{}, 1), opening: events.SessionOpen{
-		Agent: events.Agent(or(string(o.Agent), c.o.Name)), Native: o.Native, Cwd: cwd, Profile: o.Profile,
+		Agent: cmp.Or(o.Agent, c.o.Name), Native: o.Native, Cwd: cwd, Profile: o.Profile,
 	}}
 	if o.Parent != nil {
 		s.opening.Parent = o.Parent.Token()

@@ -100,7 +100,10 @@ func (d *desk) Notify(_ events.ID, _ string, tell func(core.Verdict, error)) fun
 	return func() bool { close(left); return !<-told }
 }
 
-func (d *desk) Receipt(context.Context, events.ID, string) error { d.say("receipt"); return nil }
+func (d *desk) Receipt(context.Context, events.ID, string, events.ID) error {
+	d.say("receipt")
+	return nil
+}
 
 func (d *desk) Observe(_ context.Context, o core.Observation) (core.Heard, error) {
 	d.say("observe %s", o.Signal)

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -91,7 +92,7 @@ func (d *Door) sessionOpen(ctx context.Context, from caller, c events.SessionOpe
 	}
 	return events.SessionOpenReply{
 		Project: head.Project, Session: head.Session, Core: d.o.Core, Epoch: d.o.Epoch,
-		LeaseMS: lease.Milliseconds(), Restored: restored,
+		LeaseMS: events.AskerLease.Milliseconds(), Restored: restored,
 	}
 }
 
@@ -141,7 +142,7 @@ func (d *Door) verdict(ctx context.Context, from caller, op events.ID, secret st
 			reply = <-told
 		}
 	}
-	left := lease
+	left := events.AskerLease
 	if r, ok := reply.(events.OperationReply); ok && r.Verdict != nil && !r.Verdict.Allow {
 		left = afterward
 	}
@@ -174,12 +175,12 @@ func say(v core.Verdict) *events.OperationVerdict {
 }
 
 func (d *Door) commit(ctx context.Context, from caller, c events.Commit) any {
-	err := d.o.Desk.Commit(ctx, c.Operation, c.Secret, c.Digest)
+	err := d.o.Desk.Commit(ctx, c.Operation, c.Secret, c.Digest, from.agent)
 	return d.settled(from, c.Operation, c.Secret, err)
 }
 
 func (d *Door) receipt(ctx context.Context, from caller, c events.Receipt) any {
-	err := d.o.Desk.Receipt(ctx, c.Operation, c.Secret)
+	err := d.o.Desk.Receipt(ctx, c.Operation, c.Secret, from.agent)
 	return d.settled(from, c.Operation, c.Secret, err)
 }
 
@@ -225,27 +226,20 @@ func (d *Door) check(ctx context.Context, from caller, c events.Check) any {
 func proposal(from caller, c events.Propose) core.Proposal {
 	o := from.opening
 	p := core.Proposal{
-		Operation: c.Operation, Secret: c.Secret, Agent: o.Agent, Native: o.Native, Cwd: or(c.Cwd, o.Cwd),
-		Profile: or(c.Profile, o.Profile), Turn: c.Turn, Path: or(c.Path, "main"), Traceparent: c.Traceparent,
-		Kind: c.Kind, Event: events.BeforeToolCall, Args: c.Args, Leased: true,
+		Operation: c.Operation, Secret: c.Secret, Agent: o.Agent, Native: o.Native, Cwd: cmp.Or(c.Cwd, o.Cwd),
+		Profile: cmp.Or(c.Profile, o.Profile), Turn: c.Turn, Path: cmp.Or(c.Path, events.MainPath), Traceparent: c.Traceparent,
+		Kind: c.Kind, Args: c.Args, Leased: true,
 	}
 	if c.Tool != nil {
 		p.Tool = *c.Tool
 	}
 	if c.Text != nil {
-		p.Event, p.Args = events.UserPromptSubmit, []byte(quote(*c.Text))
+		p.Args = []byte(quote(*c.Text))
 	}
 	if c.TimeoutMS > 0 {
 		p.Deadline = time.Now().Add(time.Duration(c.TimeoutMS) * time.Millisecond)
 	}
 	return p
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 func (d *Door) sessionClose(ctx context.Context, from caller, c events.SessionSignal) any {

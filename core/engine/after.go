@@ -22,40 +22,65 @@ type observed struct {
 	op      *operation // where runs are recorded; nil = on the session
 }
 
-// observed prepares an event of a session. Runs are recorded on the session's
-// subject.
-func (e *Engine) observed(p Place, o core.Observation, event events.HookEvent) observed {
-	set, err := e.o.Rules.For(o.Cwd)
-	if err != nil {
-		e.o.Logger.Warn("hooks do not hear of an event: their rules cannot be read", "event", event, "error", err)
+// ofSession is an event of a session, under today's rules. Runs are recorded on the
+// session's subject.
+func (e *Engine) ofSession(p Place, about core.Observation, event events.HookEvent) observed {
+	about.Args = canonicalOr(about.Args)
+	o := e.described(p, about, event)
+	o.set = e.rulesOf(about.Cwd, event)
+	o.payload.Result = resultPayload(about.Result)
+	o.state = core.State{
+		ID: about.Operation, Project: p.Project, Session: p.Session, Turn: about.Turn, Traceparent: about.Traceparent,
 	}
-	return e.observedUnder(set, p, o, event)
+	o.record = e.recordOn(p, about.Turn, about.Traceparent)
+	return o
 }
 
-func (e *Engine) observedUnder(set *hooks.Set, p Place, o core.Observation, event events.HookEvent) observed {
-	args := canonicalOr(o.Args)
-	return observed{
-		place: p, set: set,
-		sub: hooks.Subject{Event: event, Agent: o.Agent, Profile: o.Profile, Cwd: o.Cwd, Tool: o.Tool, Args: args},
-		payload: hooks.Payload{
-			Event: event, SessionID: e.native(p), Profile: o.Profile, Cwd: o.Cwd, Tool: o.Tool, Args: args,
-			Path: o.Path, Turn: o.Turn, OperationID: o.Operation, Result: resultPayload(o.Result),
-		},
-		state: core.State{
-			ID: o.Operation, Project: p.Project, Session: p.Session, Turn: o.Turn, Traceparent: o.Traceparent,
-		},
-		record: e.recordOn(p, o.Turn, o.Traceparent),
+// ofOperation is an event of an operation: runs are recorded there, and the rules
+// are those that the operation began with, as long as this core has them.
+func (e *Engine) ofOperation(op *operation, event events.HookEvent, args []byte, result *hooks.ResultPayload) observed {
+	s := op.snapshot()
+	o := e.described(op.place.Value(), core.Observation{
+		Agent: s.Proposed.Agent, Cwd: s.Proposed.Cwd, Profile: s.Proposed.Profile, Turn: s.Turn, Path: s.Proposed.Path,
+		Operation: s.ID, Tool: s.Proposed.Tool, Args: args,
+	}, event)
+	if o.set = e.adopt(op, s.Config, nil); o.set == nil {
+		o.set = e.rulesOf(s.Proposed.Cwd, event)
 	}
+	o.payload.Result = result
+	o.version, o.state, o.record, o.op = s.Current().N, s, e.recordRuns(op), op
+	return o
+}
+
+// described is what an event is about.
+func (e *Engine) described(p Place, o core.Observation, event events.HookEvent) observed {
+	return observed{
+		place: p,
+		sub:   hooks.Subject{Event: event, Agent: o.Agent, Profile: o.Profile, Cwd: o.Cwd, Tool: o.Tool, Args: o.Args},
+		payload: hooks.Payload{
+			Event: event, SessionID: e.native(p), Profile: o.Profile, Cwd: o.Cwd, Tool: o.Tool, Args: o.Args,
+			Path: o.Path, Turn: o.Turn, OperationID: o.Operation,
+		},
+	}
+}
+
+// rulesOf are today's rules for an event, nil if they cannot be read.
+func (e *Engine) rulesOf(cwd string, event events.HookEvent) *hooks.Set {
+	set, err := e.o.Rules.For(cwd)
+	if err != nil {
+		e.o.Logger.Warn("hooks do not hear of an event: their rules cannot be read", "event", event, "error", err)
+		return nil
+	}
+	return set
 }
 
 // runObserved runs the hooks of an event: the blocking ones one by one, then it
 // starts those that nothing waits for. It returns what they want the model to
 // read. A run whose start is not in the log does not start.
-func (e *Engine) runObserved(ctx context.Context, o observed) (said string) {
+func (e *Engine) runObserved(ctx context.Context, o observed) (said []string) {
 	if o.set == nil {
-		return ""
+		return nil
 	}
-	var parts []string
 	var lines []events.Event
 	var bodies []events.Body
 	flush := func() bool {
@@ -73,11 +98,11 @@ func (e *Engine) runObserved(ctx context.Context, o observed) (said string) {
 		started := events.HookStarted{Run: e.newID(), Hook: ref, Version: o.version, Event: o.sub.Event}
 		lines = append(lines, started)
 		if !flush() {
-			return strings.Join(parts, "\n\n")
+			return said
 		}
 		res, waited := e.attend(ctx, o.place, o.set, o.set.Hook(ref.Index), e.observedInput(o, started))
 		if res.Context != "" {
-			parts = append(parts, first(res.Context, maxReminder))
+			said = append(said, first(res.Context, maxReminder))
 		}
 		ran, its := ranOf(started, res, waited)
 		lines, bodies = append(lines, ran), append(bodies, its...)
@@ -85,13 +110,18 @@ func (e *Engine) runObserved(ctx context.Context, o observed) (said string) {
 	watches := e.observers(o)
 	for _, w := range watches {
 		lines = append(lines, w.started)
+		e.outbox.owe(w.entry)
 	}
-	if flush() {
-		for _, w := range watches {
+	kept := flush()
+	for _, w := range watches {
+		switch {
+		case kept:
 			e.start(w)
+		case w.entry != nil:
+			e.outbox.unclaim(w.entry.Run) // it is made when the log takes its start
 		}
 	}
-	return strings.Join(parts, "\n\n")
+	return said
 }
 
 // observers are the runs of an event that nothing waits for.
@@ -125,26 +155,6 @@ func (e *Engine) observers(o observed) []*watch {
 func (e *Engine) observedInput(o observed, started events.HookStarted) hooks.Input {
 	o.payload.Timestamp = e.now()
 	return hooks.Input{Payload: o.payload, Env: e.environment(o.state, started.Run), Cwd: o.sub.Cwd}
-}
-
-// ofOperation turns an event of a session into one of an operation: its runs are
-// recorded there, and its rules are those that the operation began with, as long
-// as this core has them.
-func (e *Engine) ofOperation(op *operation, event events.HookEvent, args []byte, result *hooks.ResultPayload) observed {
-	s := op.snapshot()
-	told := core.Observation{
-		Agent: s.Proposed.Agent, Cwd: s.Proposed.Cwd, Profile: s.Proposed.Profile, Turn: s.Turn, Path: s.Proposed.Path,
-		Operation: s.ID, Tool: s.Proposed.Tool,
-	}
-	var o observed
-	if began := e.adopt(op, s.Config, nil); began != nil {
-		o = e.observedUnder(began, op.place.Value(), told, event)
-	} else {
-		o = e.observed(op.place.Value(), told, event)
-	}
-	o.sub.Args, o.payload.Args, o.payload.Result = args, args, result
-	o.version, o.state, o.record, o.op = s.Current().N, s, e.recordRuns(op), op
-	return o
 }
 
 // afterRefusal tells the hooks on after_tool_call of a call that did not run.
@@ -239,15 +249,19 @@ func (e *Engine) afterTool(ctx context.Context, op *operation, args []byte, f co
 	if result == nil {
 		result = &hooks.ResultPayload{Failed: f.Outcome == events.OutcomeFailed}
 	}
-	said := e.runObserved(ctx, e.ofOperation(op, events.AfterToolCall, args, result))
-	if result.Error == "" {
-		return core.Heard{Context: said}
+	return e.tellToolEnd(ctx, result.Error != "", func(event events.HookEvent) observed {
+		return e.ofOperation(op, event, args, result)
+	})
+}
+
+// tellToolEnd runs the hooks on the end of a tool, and those on its failure if it
+// failed, and returns what they want the model to read.
+func (e *Engine) tellToolEnd(ctx context.Context, failed bool, of func(events.HookEvent) observed) core.Heard {
+	said := e.runObserved(ctx, of(events.AfterToolCall))
+	if failed {
+		said = append(said, e.runObserved(ctx, of(events.ToolError))...)
 	}
-	more := e.runObserved(ctx, e.ofOperation(op, events.ToolError, args, result))
-	if said != "" && more != "" {
-		said += "\n\n"
-	}
-	return core.Heard{Context: said + more}
+	return core.Heard{Context: strings.Join(said, "\n\n")}
 }
 
 func resultPayload(r *core.ToolResult) *hooks.ResultPayload {

@@ -23,7 +23,7 @@ func (e *Engine) Propose(ctx context.Context, p core.Proposal) error {
 		return err
 	}
 	if op, ok := e.lookup(p.Operation); ok {
-		return e.join(op, p.Secret)
+		return e.join(op, p)
 	}
 	if e.full.Load() {
 		return refuse(events.RejectLogUnavailable, "the log is over 90 % of its limit; new operations are refused")
@@ -40,7 +40,7 @@ func (e *Engine) Propose(ctx context.Context, p core.Proposal) error {
 	if other, err := e.admit(op); err != nil {
 		return err
 	} else if other != nil {
-		return e.join(other, p.Secret)
+		return e.join(other, p)
 	}
 	// Asked only now: a signal that came before has left its mark, and one that
 	// comes later finds the operation.
@@ -51,7 +51,7 @@ func (e *Engine) Propose(ctx context.Context, p core.Proposal) error {
 	if err != nil {
 		e.forget(op)
 		if _, ok := errors.AsType[*journal.Lost](err); ok {
-			return e.rejoin(op, p.Secret)
+			return e.rejoin(op, p)
 		}
 	}
 	return err
@@ -73,26 +73,18 @@ func check(p core.Proposal) error {
 	if len(p.Secret) < 16 || len(p.Secret) > 128 {
 		return refuse(events.RejectMalformed, "the operation's secret must have 16 to 128 bytes")
 	}
-	for _, field := range []struct {
-		name, value string
-		most        int
-	}{
-		{"cwd", p.Cwd, 4096},
-		{"tool name", p.Tool.Name, 256},
-		{"tool kind", p.Tool.Kind, 64},
-		{"call id", p.Tool.CallID, 512},
-		{"path", p.Path, 1024},
-		{"turn", p.Turn, 512},
-		{"profile", p.Profile, 512},
-		{"traceparent", p.Traceparent, 256},
-		{"session id", p.Native, 2 << 20},
-		{"parent's session id", p.Parent, 2 << 20},
-	} {
-		if len(field.value) > field.most {
-			return refuse(events.RejectMalformed, fmt.Sprintf("the %s has %d bytes; %d is the most", field.name, len(field.value), field.most))
-		}
-	}
-	return nil
+	return checkLengths(bounds{
+		{"cwd", p.Cwd, maxCwd},
+		{"tool name", p.Tool.Name, maxToolName},
+		{"tool kind", p.Tool.Kind, maxToolKind},
+		{"call id", p.Tool.CallID, maxCallID},
+		{"path", p.Path, maxPath},
+		{"turn", p.Turn, maxTurn},
+		{"profile", p.Profile, maxProfile},
+		{"traceparent", p.Traceparent, maxTraceparent},
+		{"session id", p.Native, maxNative},
+		{"parent's session id", p.Parent, maxNative},
+	})
 }
 
 // propose writes the operation's beginning. End is why its reason to exist is
@@ -150,21 +142,23 @@ func (e *Engine) arguments(cmd *core.Propose, set *hooks.Set, p core.Proposal, s
 	cmd.Args = args
 }
 
-// Receipt records that the asker has the verdict and is about to act on it. Its
-// error means that the asker must not run anything.
-func (e *Engine) Receipt(_ context.Context, id events.ID, secret string) error {
+// Receipt records that the asker has the verdict and is about to act on it. By is
+// its connection, "" for one without a name: of several with the same operation and
+// secret the first has the right to run. An error means that the asker must not run
+// anything.
+func (e *Engine) Receipt(_ context.Context, id events.ID, secret string, by events.ID) error {
 	op, ok := e.lookup(id)
 	if !ok {
 		return refuse(events.RejectUnknownOperation, "")
 	}
-	return e.asker(op, secret, func(core.State) core.Command { return core.Receipt{At: e.at()} })
+	return e.asker(op, secret, func(core.State) core.Command { return core.Receipt{At: e.at(), By: by} })
 }
 
 // Commit is the receipt of an asker that runs the operation itself, right before
 // it does. Digest is of what is about to run: any other than the checked one ends
 // the operation, and is refused as stale_version. Its error means that the asker
 // must not run anything.
-func (e *Engine) Commit(_ context.Context, id events.ID, secret string, digest events.Digest) error {
+func (e *Engine) Commit(_ context.Context, id events.ID, secret string, digest events.Digest, by events.ID) error {
 	if digest == "" {
 		return refuse(events.RejectMalformed, "say the digest of what is about to run")
 	}
@@ -175,7 +169,7 @@ func (e *Engine) Commit(_ context.Context, id events.ID, secret string, digest e
 			return err
 		}
 	}
-	return e.asker(op, secret, func(core.State) core.Command { return core.Commit{At: e.at(), Digest: digest} })
+	return e.asker(op, secret, func(core.State) core.Command { return core.Commit{At: e.at(), By: by, Digest: digest} })
 }
 
 // Withdraw ends an operation that its asker does not want any more. What was
@@ -230,15 +224,27 @@ func (e *Engine) Gone(id events.ID, secret string, reason events.EndReason) {
 	e.settle(op)
 }
 
-// withdraw ends an operation whose reason to exist went away.
+// withdraw ends an operation whose reason to exist went away. One that was
+// committed before this core started, and whose asker has not come back, may have
+// run: of it only that nothing is known can be said.
 func (e *Engine) withdraw(op *operation, reason events.EndReason) {
 	_, err := e.decide(op, "core", func(s core.State) core.Command {
+		if s.Phase == core.PhaseCommitted && op.missed() {
+			return core.Finish{At: e.at(), Outcome: events.OutcomeUnknown}
+		}
 		return core.Withdraw{At: e.at(), Reason: reason}
 	})
 	if err != nil && !errors.Is(err, ErrStopped) {
 		e.o.Logger.Error("could not withdraw", "operation", op.snapshot().ID, "reason", reason, "error", err)
 		e.giveUp(op)
 	}
+}
+
+// missed reports whether the asker has not come back after a restart.
+func (op *operation) missed() bool {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	return op.due.asker != 0
 }
 
 // owns takes a pointer because it is called where askers wait: a State on each
@@ -249,7 +255,8 @@ func owns(s *core.State, secret string) bool {
 }
 
 // join counts one more connection of the asker.
-func (e *Engine) join(op *operation, secret string) error {
+func (e *Engine) join(op *operation, p core.Proposal) error {
+	proposed := events.DigestOf(canonicalOr(p.Args))
 	select {
 	case op.turn <- struct{}{}: // it may still be on its way into the log
 		<-op.turn
@@ -263,18 +270,22 @@ func (e *Engine) join(op *operation, secret string) error {
 	s := op.state
 	if !kept && s.Phase != core.PhaseNone { // it left memory meanwhile; the log has it
 		op.mu.Unlock()
-		return e.rejoin(op, secret)
+		return e.rejoin(op, p)
 	}
 	if s.Phase == core.PhaseNone {
 		op.mu.Unlock()
 		return refuse(events.RejectLogUnavailable, "the operation did not get into the log")
 	}
-	if !owns(&s, secret) {
+	if !owns(&s, p.Secret) {
 		op.mu.Unlock()
 		if s.Phase == core.PhaseCommitted {
 			return refuse(events.RejectAlreadyCommitted, "this operation belongs to another process and has its verdict")
 		}
 		return refuse(events.RejectNotYours, "this operation belongs to another process")
+	}
+	if s.Versions[0].Digest != proposed {
+		op.mu.Unlock() // an adapter whose agent runs what it sent itself would let this one on
+		return refuse(events.RejectStaleVersion, "this operation was proposed with other arguments; do not run these")
 	}
 	op.askers++
 	op.due.asker = 0
@@ -284,7 +295,7 @@ func (e *Engine) join(op *operation, secret string) error {
 }
 
 // rejoin takes up an operation that the log has but memory has not.
-func (e *Engine) rejoin(op *operation, secret string) error {
+func (e *Engine) rejoin(op *operation, p core.Proposal) error {
 	s, err := e.fold(op.subject())
 	if err != nil {
 		return e.appendFailed(err)
@@ -293,9 +304,9 @@ func (e *Engine) rejoin(op *operation, secret string) error {
 	if other, err := e.admit(again); err != nil {
 		return err
 	} else if other != nil {
-		return e.join(other, secret)
+		return e.join(other, p)
 	}
-	if err := e.join(again, secret); err != nil {
+	if err := e.join(again, p); err != nil {
 		e.forget(again)
 		return err
 	}

@@ -62,7 +62,7 @@ func (d *day) wait(p core.Proposal) *call {
 	go func() {
 		v, err := eng.Await(d.t.Context(), p.Operation, p.Secret)
 		if err == nil {
-			_ = eng.Receipt(d.t.Context(), p.Operation, p.Secret)
+			_ = eng.Receipt(d.t.Context(), p.Operation, p.Secret, "")
 			eng.Gone(p.Operation, p.Secret, events.EndAgentGone)
 		}
 		c.result <- outcome{v, err}
@@ -298,7 +298,7 @@ func TestStormOfSignals(t *testing.T) {
 						continue // its parent closed at that moment
 					}
 					if v, err := r.eng.Await(t.Context(), p.Operation, p.Secret); err == nil && v.Allow {
-						_ = r.eng.Receipt(t.Context(), p.Operation, p.Secret)
+						_ = r.eng.Receipt(t.Context(), p.Operation, p.Secret, "")
 					}
 					r.eng.Gone(p.Operation, p.Secret, events.EndAgentGone)
 				}

@@ -120,9 +120,9 @@ func TestF3SnapshotKeepsSessions(t *testing.T) {
 				ses.opened.Parent = events.SessionToken("core", "generic", names[i-1])
 			}
 			ses.sign.Store(int64(i + 1))
-			ses.doomed = rapid.MapOfN(rapid.Custom(func(t *rapid.T) events.ID {
+			ses.marked = rapid.MapOfN(rapid.Custom(func(t *rapid.T) events.ID {
 				return events.ID(rapid.StringN(1, 3, 3).Draw(t, "id"))
-			}), rapid.Just(events.EndInterrupted), 1, 3).Draw(t, "doomed")
+			}), rapid.Just(events.EndInterrupted), 1, 3).Draw(t, "marked")
 			ses.unreported = []delivered{{Operation: "o", Turn: "t", Tool: "x", Over: rapid.Bool().Draw(t, "over"), Told: rapid.Bool().Draw(t, "told")}}
 		}
 		seq, c := e.copyStates()

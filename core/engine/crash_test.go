@@ -192,7 +192,7 @@ func TestRestartsKeepSessions(t *testing.T) {
 		if got := types(r.events(other.p.Operation)); !strings.HasSuffix(got, "OperationAborted") {
 			t.Error(got)
 		}
-		pass(engine.AskerLease - engine.AskerReturn - 3*time.Second)
+		pass(events.AskerLease - engine.AskerReturn - 3*time.Second)
 		if got := types(r.events(leased.p.Operation)); strings.HasSuffix(got, "OperationAborted") {
 			t.Error("its lease is not over")
 		}

@@ -38,7 +38,8 @@ const (
 	// NobodyGrace is how long a question waits for a frontend after the last
 	// one went, or after a restart.
 	NobodyGrace = 30 * time.Second
-	// AskerReturn is how long an operation waits for its asker after a restart.
+	// AskerReturn is how long an operation waits after a restart for an asker whose
+	// connection keeps it. One that keeps it by asking again has [events.AskerLease].
 	AskerReturn = 10 * time.Second
 	// DrawnWithin is how long a drawing waits to be written with another event.
 	DrawnWithin = time.Second
@@ -103,8 +104,11 @@ type Options struct {
 	// are kept in memory only.
 	Outbox Outbox
 	// Feed publishes a message of a session's feed, in the order of the calls.
-	Feed   func(p Place, feed string, seq uint64, live events.Live)
-	Logger *slog.Logger
+	Feed func(p Place, feed string, seq uint64, live events.Live)
+	// Unreported is how many calls of a session, let go and not reported, memory
+	// keeps; 10,000 if 0.
+	Unreported int
+	Logger     *slog.Logger
 }
 
 // Engine owns the open operations of one core.
@@ -150,6 +154,9 @@ type Engine struct {
 func New(o Options) *Engine {
 	if o.WhenNobody == "" {
 		o.WhenNobody = events.NobodyReject
+	}
+	if o.Unreported == 0 {
+		o.Unreported = maxUnreported
 	}
 	if o.OnSession == nil {
 		o.OnSession = func(events.SessionHead) {}
@@ -225,16 +232,7 @@ func (e *Engine) Stop(ctx context.Context) {
 	e.draining = true
 	open := e.all()
 	e.mu.Unlock()
-	var ends sync.WaitGroup
-	abreast := make(chan struct{}, 64)
-	for _, op := range open {
-		abreast <- struct{}{}
-		ends.Go(func() {
-			e.withdraw(op, events.EndShutdown)
-			<-abreast
-		})
-	}
-	ends.Wait()
+	abreast(open, func(op *operation) { e.withdraw(op, events.EndShutdown) })
 	for _, op := range open {
 		op.heard(ctx)
 	}

@@ -8,20 +8,12 @@ import (
 	"github.com/fermata-hitl/fermata/events"
 )
 
-// What a forecast says.
-const (
-	wouldAllow = "allow"
-	wouldBlock = "block"
-	wouldAsk   = "ask"
-	wouldRun   = "run"
-)
-
 // Check says what would happen to an operation, as far as rules say it without a
 // program: no program is run, nobody is asked, nothing is recorded. Rules that
 // cannot be read, and arguments that can be read in two ways where a rule
 // concerns them, block.
 func (e *Engine) Check(ctx context.Context, p core.Proposal) core.Forecast {
-	f := core.Forecast{Would: wouldBlock}
+	f := core.Forecast{Would: events.WouldBlock}
 	place, known := e.placeOf(p)
 	f.Available = known && e.capable(place) > 0
 	set, err := e.o.Rules.For(p.Cwd)
@@ -52,20 +44,20 @@ func (e *Engine) placeOf(p core.Proposal) (Place, bool) {
 
 // forecast goes through the plan up to the first rule that decides. A rule that
 // needs no program is run as it would be: it starts nothing.
-func (e *Engine) forecast(ctx context.Context, set *hooks.Set, sub hooks.Subject, plan []events.Hook) string {
+func (e *Engine) forecast(ctx context.Context, set *hooks.Set, sub hooks.Subject, plan []events.Hook) events.Would {
 	for _, ref := range plan {
 		hook := set.Hook(ref.Index)
 		if hook.Run.Type != hooks.RunVerdict {
-			return wouldRun
+			return events.WouldRun
 		}
 		in := hooks.Input{Payload: hooks.Payload{Event: sub.Event, Tool: sub.Tool, Args: sub.Args, Cwd: sub.Cwd}, Cwd: sub.Cwd}
 		switch e.o.Run(ctx, hook, in).Effect {
 		case events.EffectAsk:
-			return wouldAsk
+			return events.WouldAsk
 		case events.EffectBlock, events.EffectModify: // no rule without a program modifies
-			return wouldBlock
+			return events.WouldBlock
 		case events.EffectAllow, events.EffectError, events.EffectAskNotApplied:
 		}
 	}
-	return wouldAllow
+	return events.WouldAllow
 }

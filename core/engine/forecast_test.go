@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 
 	"github.com/fermata-hitl/fermata/core/engine"
+	"github.com/fermata-hitl/fermata/events"
 )
 
 func TestU7Check(t *testing.T) {
@@ -16,7 +17,7 @@ func TestU7Check(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRuled(t, engine.Options{}, rules)
 		r.ruleByName()
-		for args, want := range map[string]string{
+		for args, want := range map[string]events.Would{
 			`{"path":"allow"}`: "allow", `{"path":"block"}`: "block", `{"path":"ask"}`: "ask", `{"path":"run"}`: "run",
 			`{"path":"x"}`: "allow", `{"path":"ask","path":"x"}`: "block",
 		} {

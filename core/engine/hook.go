@@ -2,8 +2,8 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -81,13 +81,7 @@ func planOf(set *hooks.Set, sub hooks.Subject, from int) core.Plan {
 
 // rulesCode is why no rules could be had.
 func rulesCode(err error) events.Code {
-	if c, ok := errors.AsType[interface {
-		error
-		Code() events.Code
-	}](err); ok {
-		return c.Code()
-	}
-	return events.CodeHooksConfigInvalid
+	return cmp.Or(hooks.CodeOf(err), events.CodeHooksConfigInvalid)
 }
 
 // adopt returns the rules that an operation stands under, nil if this core does
@@ -228,13 +222,8 @@ func (e *Engine) payload(r hookRun) hooks.Payload {
 		p.Tool, p.Args = s.Proposed.Tool, r.args
 		return p
 	}
-	p.Text, p.Input, p.Injected = r.args, inputs[s.Proposed.Kind], s.Proposed.Kind == events.KindInjection
+	p.Text, p.Input, p.Injected = r.args, events.InputWord(s.Proposed.Kind), s.Proposed.Kind == events.KindInjection
 	return p
-}
-
-// inputs are the kinds of input as hooks and refusals name them.
-var inputs = map[events.Kind]string{
-	events.KindUserPrompt: "prompt", events.KindInjection: "injection", events.KindRetryNote: "retry_note",
 }
 
 func (e *Engine) environment(s core.State, run events.ID) []string {

@@ -52,7 +52,7 @@ func (r *rig) ran() []string {
 func (r *rig) sendInput(kind events.Kind, text string) *call {
 	r.t.Helper()
 	p := r.proposal(text)
-	p.Kind, p.Event, p.Tool = kind, events.UserPromptSubmit, events.Tool{}
+	p.Kind, p.Tool = kind, events.Tool{}
 	return r.send(p)
 }
 
@@ -342,14 +342,14 @@ func TestInputsAtTheGate(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRuled(t, engine.Options{}, rules+prompt)
 			p := r.proposal(`"x"`)
-			p.Kind, p.Event, p.Tool = events.KindInjection, events.UserPromptSubmit, events.Tool{}
+			p.Kind, p.Tool = events.KindInjection, events.Tool{}
 			must(t, r.eng.Propose(t.Context(), p))
 			v, err := r.eng.Await(t.Context(), p.Operation, p.Secret)
 			must(t, err)
 			if found := r.eng.Find(t.Context(), events.Find{Operation: p.Operation}); found.State != "committed" {
 				t.Errorf("%+v", found)
 			}
-			must(t, r.eng.Commit(t.Context(), p.Operation, p.Secret, v.Version.Digest))
+			must(t, r.eng.Commit(t.Context(), p.Operation, p.Secret, v.Version.Digest, ""))
 			r.eng.Gone(p.Operation, p.Secret, events.EndAgentGone)
 			if n := len(of[events.OperationDelivered](r, p.Operation)); n != 1 {
 				t.Errorf("%d deliveries", n)
@@ -387,21 +387,21 @@ func TestCommits(t *testing.T) {
 		}
 		other := events.DigestOf([]byte(`{"a":{"b":2}}`))
 		p, v := granted()
-		wantRefused(t, r.eng.Commit(t.Context(), p.Operation, p.Secret, ""), events.RejectMalformed)
-		wantRefused(t, r.eng.Commit(t.Context(), p.Operation, "another secret here", v.Version.Digest), events.RejectNotYours)
-		must(t, r.eng.Commit(t.Context(), p.Operation, p.Secret, v.Version.Digest))
-		must(t, r.eng.Commit(t.Context(), p.Operation, p.Secret, v.Version.Digest))
-		wantRefused(t, r.eng.Commit(t.Context(), p.Operation, p.Secret, other), events.RejectStaleVersion)
+		wantRefused(t, r.eng.Commit(t.Context(), p.Operation, p.Secret, "", ""), events.RejectMalformed)
+		wantRefused(t, r.eng.Commit(t.Context(), p.Operation, "another secret here", v.Version.Digest, ""), events.RejectNotYours)
+		must(t, r.eng.Commit(t.Context(), p.Operation, p.Secret, v.Version.Digest, ""))
+		must(t, r.eng.Commit(t.Context(), p.Operation, p.Secret, v.Version.Digest, ""))
+		wantRefused(t, r.eng.Commit(t.Context(), p.Operation, p.Secret, other, ""), events.RejectStaleVersion)
 
 		t.Log("B61 B62 B68 B86: another version ends the operation, and says so to the model")
 		p, v = granted()
-		wantRefused(t, r.eng.Commit(t.Context(), p.Operation, p.Secret, other), events.RejectStaleVersion)
+		wantRefused(t, r.eng.Commit(t.Context(), p.Operation, p.Secret, other, ""), events.RejectStaleVersion)
 		refused, err := r.eng.Await(t.Context(), p.Operation, p.Secret)
 		must(t, err)
 		if refused.Allow || refused.Code != events.CodeChangedAfterCheck || !strings.Contains(refused.Message, "did not run") {
 			t.Errorf("%+v", refused)
 		}
-		wantRefused(t, r.eng.Commit(t.Context(), p.Operation, p.Secret, v.Version.Digest), events.RejectNotAllowed)
+		wantRefused(t, r.eng.Commit(t.Context(), p.Operation, p.Secret, v.Version.Digest, ""), events.RejectNotAllowed)
 		r.until("its end is told", func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(seen) == 1 })
 		if res := seen[0].Result; res.Text != refused.Message || !res.ApprovalRejected || res.HookConfirmation != "" {
 			t.Errorf("%+v", res)
@@ -409,7 +409,7 @@ func TestCommits(t *testing.T) {
 
 		p, v = granted()
 		must(t, r.eng.Withdraw(t.Context(), p.Operation, p.Secret, events.EndCallerCancelled))
-		wantRefused(t, r.eng.Commit(t.Context(), p.Operation, p.Secret, v.Version.Digest), events.RejectWithdrawn)
+		wantRefused(t, r.eng.Commit(t.Context(), p.Operation, p.Secret, v.Version.Digest, ""), events.RejectWithdrawn)
 		wantRefused(t, r.eng.Withdraw(t.Context(), p.Operation, p.Secret, events.EndDeadline), events.RejectMalformed)
 	})
 }

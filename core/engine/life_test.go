@@ -208,7 +208,7 @@ func TestEntrances(t *testing.T) {
 		if _, err := r.eng.Await(t.Context(), thief.Operation, thief.Secret); !errors.As(err, &no) || no.Code != events.RejectNotYours {
 			t.Fatalf("await: %v", err)
 		}
-		if err := r.eng.Receipt(t.Context(), thief.Operation, thief.Secret); !errors.As(err, &no) || no.Code != events.RejectNotYours {
+		if err := r.eng.Receipt(t.Context(), thief.Operation, thief.Secret, ""); !errors.As(err, &no) || no.Code != events.RejectNotYours {
 			t.Fatalf("receipt: %v", err)
 		}
 		r.eng.Gone(thief.Operation, thief.Secret, events.EndAgentGone)
@@ -221,6 +221,19 @@ func TestEntrances(t *testing.T) {
 		if err := r.eng.Propose(t.Context(), thief); !errors.As(err, &no) {
 			t.Fatalf("after the end: %v", err)
 		}
+	})
+	bubble(t, "F4 its own process cannot put other arguments into its place", func(t *testing.T) {
+		r := newRig(t, "h1")
+		r.hook["h1"] = asks
+		s := r.attach("uid:1")
+		c := r.propose(`{"command":"ls","n":1.0}`)
+		s.question()
+		other, same := c.p, c.p
+		other.Args, same.Args = []byte(`{"command":"rm -rf /","n":1.0}`), []byte(`{"n":1.0, "command":"ls"}`)
+		wantRefused(t, r.eng.Propose(t.Context(), other), events.RejectStaleVersion)
+		must(t, r.eng.Propose(t.Context(), same))
+		r.restart()
+		wantRefused(t, r.eng.Propose(t.Context(), other), events.RejectStaleVersion)
 	})
 	bubble(t, "B18 stop refuses every waiter with shutdown", func(t *testing.T) {
 		r := newRig(t, "h1")

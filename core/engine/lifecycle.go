@@ -77,7 +77,7 @@ func (r reach) underneath() reach {
 func (e *Engine) standing(ses *session, id events.ID, kind events.Kind, turn string) events.EndReason {
 	ses.mu.Lock()
 	defer ses.mu.Unlock()
-	if reason, ok := ses.doomed[id]; ok {
+	if reason, ok := ses.marked[id]; ok {
 		return reason
 	}
 	if ses.log.Closed != "" {
@@ -101,17 +101,18 @@ func (s *session) turnOf(kind events.Kind, turn string) string {
 	return s.log.Turn
 }
 
-// sentence is what an event has ended and what remains to be written of it.
-type sentence struct {
-	closed []*session // over now, the one above first
-	struck []*session // interrupted from above
-	doomed []doomed
-	lost   []lostCall
+// endings are what an event has ended and what remains to be written of it.
+type endings struct {
+	closed      []*session // over now, the one above first
+	interrupted []*session // from above
+	operations  []ending
+	lost        []lostCall
+	sweeps      []*session // the log is to be asked what they have forgotten
 }
 
-// doomed is an operation that an event reaches. One that is still on its way into
-// the log is looked at again when it has arrived.
-type doomed struct {
+// ending is an operation that an event ends. One that is still on its way into the
+// log is looked at again when it has arrived.
+type ending struct {
 	op  *operation
 	ses *session
 	by  reach
@@ -123,44 +124,47 @@ type lostCall struct {
 	id    events.ID
 }
 
-// condemn marks what an event of a session ends: all that there is, or what was
+// markEndings marks what an event of a session ends: all that there is, or what was
 // proposed up to a time when that is not 0. e.mu is held.
-func (e *Engine) condemn(ses *session, r reach, until events.Micros) (s sentence) {
+func (e *Engine) markEndings(ses *session, r reach, until events.Micros) (ends endings) {
 	of := []*session{ses}
 	if r.below {
 		of = ses.family()
 	}
-	reached := make(map[Place]doomed, len(of))
+	reached := make(map[Place]ending, len(of))
 	for _, one := range of {
 		by := r
 		if one != ses {
 			by = r.underneath()
 		}
-		reached[one.place] = doomed{ses: one, by: by}
-		s.lost = append(s.lost, one.abandonCalls(by)...)
+		reached[one.place] = ending{ses: one, by: by}
+		ends.lost = append(ends.lost, one.abandonCalls(by, e.lastSeq.Load())...)
+		if one.owes() {
+			ends.sweeps = append(ends.sweeps, one)
+		}
 	}
 	hit := map[*session]bool{}
 	for _, op := range e.ops {
-		d, ok := reached[op.place.Value()]
+		end, ok := reached[op.place.Value()]
 		if !ok {
 			continue
 		}
-		d.op = op
-		st := op.snapshot()
-		if st.Phase != core.PhaseNone && (until != 0 && st.ProposedAt > until || !d.ses.doom(st, d.by)) {
+		end.op = op
+		s := op.snapshot()
+		if s.Phase != core.PhaseNone && (until != 0 && s.ProposedAt > until || !end.ses.mark(s, end.by)) {
 			continue
 		}
-		hit[d.ses] = true
-		s.doomed = append(s.doomed, d)
+		hit[end.ses] = true
+		ends.operations = append(ends.operations, end)
 	}
 	switch {
 	case !r.below:
 	case ses.over():
-		s.closed = append(of[:1:1], slices.DeleteFunc(of[1:], func(c *session) bool { return !c.endWith(r.reason) })...)
+		ends.closed = append(of[:1:1], slices.DeleteFunc(of[1:], func(c *session) bool { return !c.endWith(r.reason) })...)
 	default:
-		s.struck = slices.DeleteFunc(of[1:], func(c *session) bool { return c.over() || !hit[c] && c.chronicle().Turn == "" })
+		ends.interrupted = slices.DeleteFunc(of[1:], func(c *session) bool { return c.over() || !hit[c] && c.chronicle().Turn == "" })
 	}
-	return s
+	return ends
 }
 
 // endWith ends a session together with the one above it. Its own subject is still
@@ -175,44 +179,44 @@ func (s *session) endWith(reason events.EndReason) bool {
 	return true
 }
 
-// doom marks one operation if the reach has it; once is enough.
-func (s *session) doom(st core.State, by reach) bool {
-	reason := by.ends(st.Proposed.Kind, st.Proposed.Path, st.Turn)
-	if reason == "" || st.Phase == core.PhaseEnded || st.Delivered {
+// mark notes that an operation is to be ended, if the reach has it; once is enough.
+func (s *session) mark(op core.State, by reach) bool {
+	reason := by.ends(op.Proposed.Kind, op.Proposed.Path, op.Turn)
+	if reason == "" || op.Phase == core.PhaseEnded || op.Delivered {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, before := s.doomed[st.ID]; before {
+	if _, before := s.marked[op.ID]; before {
 		return false
 	}
-	if s.doomed == nil {
-		s.doomed = map[events.ID]events.EndReason{}
+	if s.marked == nil {
+		s.marked = map[events.ID]events.EndReason{}
 	}
-	s.doomed[st.ID] = reason
+	s.marked[op.ID] = reason
 	return true
 }
 
-// spare forgets that an operation is to be ended: it has.
-func (s *session) spare(id events.ID) {
+// unmark forgets that an operation is to be ended: it has.
+func (s *session) unmark(id events.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.doomed, id)
+	delete(s.marked, id)
 }
 
-// carryOut has a sentence carried out by a task of its own: whoever reported the
-// event does not wait for what it ends. What an engine that stops leaves undone
-// stays marked.
-func (e *Engine) carryOut(s sentence) {
-	if len(s.closed)+len(s.struck)+len(s.doomed)+len(s.lost) > 0 && !e.stopped() {
-		e.tasks.Go(func() { e.fulfil(s) })
+// carryOut writes endings by a task of its own: whoever reported the event does not
+// wait for what it ends. What an engine that stops leaves undone stays marked.
+func (e *Engine) carryOut(ends endings) {
+	n := len(ends.closed) + len(ends.interrupted) + len(ends.operations) + len(ends.lost) + len(ends.sweeps)
+	if n > 0 && !e.stopped() {
+		e.tasks.Go(func() { e.writeEndings(ends) })
 	}
 }
 
-// fulfil writes what an event led to: first that of the sessions below, then the
-// ends of operations.
-func (e *Engine) fulfil(s sentence) {
-	for _, ses := range s.closed {
+// writeEndings writes what an event led to: first that of the sessions below, then
+// the ends of operations.
+func (e *Engine) writeEndings(ends endings) {
+	for _, ses := range ends.closed {
 		e.owe(ses, func(c chronicle) []events.Event {
 			if !c.Owed {
 				return nil
@@ -220,7 +224,7 @@ func (e *Engine) fulfil(s sentence) {
 			return []events.Event{events.SessionClosed{Reason: c.Closed}}
 		})
 	}
-	for _, ses := range s.struck {
+	for _, ses := range ends.interrupted {
 		e.owe(ses, func(c chronicle) []events.Event {
 			if c.Closed != "" {
 				return nil
@@ -228,10 +232,13 @@ func (e *Engine) fulfil(s sentence) {
 			return []events.Event{events.Interrupted{Turn: c.Turn}}
 		})
 	}
-	abreast(s.doomed, e.strike)
-	abreast(s.lost, e.lose)
-	for _, ses := range s.closed {
-		e.farewell(ses)
+	abreast(ends.operations, e.withdrawMarked)
+	abreast(ends.lost, e.lose)
+	for _, ses := range ends.closed {
+		e.announceClosed(ses)
+	}
+	for _, ses := range ends.sweeps {
+		e.sweepLog(ses)
 	}
 }
 
@@ -256,23 +263,23 @@ func (e *Engine) owe(ses *session, want says) {
 	}
 }
 
-// strike ends one operation. One that was on its way into the log when the event
-// came has arrived when its turn is free.
-func (e *Engine) strike(d doomed) {
+// withdrawMarked ends one operation. One that was on its way into the log when the
+// event came has arrived when its turn is free.
+func (e *Engine) withdrawMarked(end ending) {
 	select {
-	case d.op.turn <- struct{}{}:
-		<-d.op.turn
+	case end.op.turn <- struct{}{}:
+		<-end.op.turn
 	case <-e.ctx.Done():
 		return
 	}
-	st := d.op.snapshot()
-	reason := d.by.ends(st.Proposed.Kind, st.Proposed.Path, st.Turn)
-	if reason == "" || st.Phase == core.PhaseNone {
+	s := end.op.snapshot()
+	reason := end.by.ends(s.Proposed.Kind, s.Proposed.Path, s.Turn)
+	if reason == "" || s.Phase == core.PhaseNone {
 		return
 	}
-	e.withdraw(d.op, reason)
-	if st = d.op.snapshot(); st.Phase == core.PhaseEnded || st.Delivered {
-		d.ses.spare(st.ID)
+	e.withdraw(end.op, reason)
+	if s = end.op.snapshot(); s.Phase == core.PhaseEnded || s.Delivered {
+		end.ses.unmark(s.ID)
 	}
 }
 
@@ -287,8 +294,8 @@ func (e *Engine) lose(l lostCall) {
 	e.finishUnknown(op)
 }
 
-// farewell tells frontends, last of all, that a session is over.
-func (e *Engine) farewell(ses *session) {
+// announceClosed tells frontends, last of all, that a session is over.
+func (e *Engine) announceClosed(ses *session) {
 	e.mu.Lock()
 	head := ses.head()
 	e.mu.Unlock()
@@ -303,7 +310,7 @@ func (e *Engine) idle() {
 	for _, ses := range e.departing(now.Add(-closedFor)) {
 		e.leave(ses)
 	}
-	for _, ses := range e.forsaken(now.Add(-idleFor)) {
+	for _, ses := range e.silentSessions(now.Add(-idleFor)) {
 		e.tasks.Go(func() {
 			e.owe(ses, func(c chronicle) []events.Event {
 				if c.Closed != "" || ses.lastSign().After(now.Add(-idleFor)) {
@@ -323,7 +330,7 @@ func (e *Engine) departing(since time.Time) (list []*session) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, ses := range e.sessions {
-		if ses.over() && ses.lastSign().Before(since) {
+		if ses.over() && ses.lastSign().Before(since) && !ses.owes() {
 			list = append(list, ses)
 		}
 	}
@@ -379,38 +386,38 @@ func (e *Engine) drop(ses *session) {
 	}
 }
 
-// forsaken lists the sessions that gave no sign, and of which nothing is open,
+// silentSessions lists the sessions that gave no sign, and of which nothing is open,
 // since a time; not those below another of the list. A session stands as long as
 // one below it does.
-func (e *Engine) forsaken(since time.Time) (list []*session) {
+func (e *Engine) silentSessions(since time.Time) (list []*session) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	quiet := map[events.Token]bool{}
+	silent := map[events.Token]bool{}
 	for token, ses := range e.sessions {
 		if ses.listed() && ses.lastSign().Before(since) {
-			quiet[token] = true
+			silent[token] = true
 		}
 	}
-	if len(quiet) == 0 {
+	if len(silent) == 0 {
 		return nil
 	}
 	busy := e.busy()
 	for token, ses := range e.sessions {
-		if busy[token] || !quiet[token] && !ses.over() {
-			e.stir(quiet, token)
+		if busy[token] || !silent[token] && !ses.over() {
+			e.removeWithAbove(silent, token)
 		}
 	}
-	for token := range quiet {
-		if ses := e.sessions[token]; !quiet[ses.opened.Parent] {
+	for token := range silent {
+		if ses := e.sessions[token]; !silent[ses.opened.Parent] {
 			list = append(list, ses)
 		}
 	}
 	return list
 }
 
-// stir takes a session and all above it off the quiet ones. e.mu is held.
-func (e *Engine) stir(quiet map[events.Token]bool, token events.Token) {
+// removeWithAbove takes a session and all above it off a set. e.mu is held.
+func (e *Engine) removeWithAbove(set map[events.Token]bool, token events.Token) {
 	for ses, ok := e.sessions[token]; ok; ses, ok = e.sessions[ses.opened.Parent] {
-		delete(quiet, ses.place.Session)
+		delete(set, ses.place.Session)
 	}
 }

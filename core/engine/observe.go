@@ -15,7 +15,7 @@ import (
 // up again; a connection that comes back to an open one is no event of its life.
 // An unknown parent is an [*events.Refused].
 func (e *Engine) OpenSession(ctx context.Context, o core.SessionOpening) (head events.SessionHead, restored bool, err error) {
-	if err := checkLengths(bounds{{"cwd", o.Cwd, 4096}, {"profile", o.Profile, 512}, {"session id", o.Native, 2 << 20}}); err != nil {
+	if err := checkLengths(bounds{{"cwd", o.Cwd, maxCwd}, {"profile", o.Profile, maxProfile}, {"session id", o.Native, maxNative}}); err != nil {
 		return head, false, err
 	}
 	ses, how, err := e.enter(ctx, visit{agent: o.Agent, native: o.Native, cwd: o.Cwd, parent: o.Parent})
@@ -76,31 +76,16 @@ func checkObservation(o core.Observation) error {
 		return refuse(events.RejectMalformed, fmt.Sprintf("%.40q is no signal of a session", o.Signal))
 	}
 	return checkLengths(bounds{
-		{"cwd", o.Cwd, 4096},
-		{"profile", o.Profile, 512},
-		{"session id", o.Native, 2 << 20},
-		{"turn", o.Turn, 512},
-		{"path", o.Path, 1024},
-		{"traceparent", o.Traceparent, 256},
-		{"tool name", o.Tool.Name, 256},
-		{"tool kind", o.Tool.Kind, 64},
-		{"call id", o.Tool.CallID, 512},
+		{"cwd", o.Cwd, maxCwd},
+		{"profile", o.Profile, maxProfile},
+		{"session id", o.Native, maxNative},
+		{"turn", o.Turn, maxTurn},
+		{"path", o.Path, maxPath},
+		{"traceparent", o.Traceparent, maxTraceparent},
+		{"tool name", o.Tool.Name, maxToolName},
+		{"tool kind", o.Tool.Kind, maxToolKind},
+		{"call id", o.Tool.CallID, maxCallID},
 	})
-}
-
-// bounds are texts and how many bytes each may have at most.
-type bounds []struct {
-	name, value string
-	most        int
-}
-
-func checkLengths(list bounds) error {
-	for _, f := range list {
-		if len(f.value) > f.most {
-			return refuse(events.RejectMalformed, fmt.Sprintf("the %s has %d bytes; %d is the most", f.name, len(f.value), f.most))
-		}
-	}
-	return nil
 }
 
 // sessionFor is the session that a signal is about. Whoever names it by its token
@@ -221,12 +206,12 @@ func (e *Engine) failClosed(ses *session, want says) {
 		}
 		r.calls = false // what was delivered is the agent's in any case
 		e.mu.Lock()
-		s := e.condemn(ses, r, 0)
+		ends := e.markEndings(ses, r, 0)
 		e.mu.Unlock()
-		for _, d := range s.doomed {
-			d.ses.spare(d.op.id) // the same signal again may end it yet
-			e.giveUp(d.op)
-			e.settle(d.op)
+		for _, end := range ends.operations {
+			end.ses.unmark(end.op.id) // the same signal again may end it yet
+			e.giveUp(end.op)
+			e.settle(end.op)
 		}
 	}
 }
@@ -244,24 +229,21 @@ func (e *Engine) withdrawMessage(ses *session, id events.ID) error {
 	return nil
 }
 
-// rootPath is the agent itself, which is no run: its turns end.
-const rootPath = "main"
-
 // endRun ends what belongs to a sub-agent's or workflow's run, and to runs below.
 func (e *Engine) endRun(ses *session, path string) {
-	if path == "" || path == rootPath {
+	if path == "" || path == events.MainPath { // the agent itself is no run: its turns end
 		return
 	}
 	e.mu.Lock()
-	s := e.condemn(ses, reach{reason: events.EndRunEnded, path: path, queue: true, calls: true}, 0)
+	ends := e.markEndings(ses, reach{reason: events.EndRunEnded, path: path, queue: true, calls: true}, 0)
 	e.mu.Unlock()
-	e.carryOut(s)
+	e.carryOut(ends)
 }
 
 // tellHooks runs the hooks on an event of a session, which nobody waits for. With
 // the session's end, those that still run have their rules' grace to end.
 func (e *Engine) tellHooks(ses *session, o core.Observation, event events.HookEvent) {
-	told := e.observed(ses.place, o, event)
+	told := e.ofSession(ses.place, o, event)
 	if event == events.SessionEnd {
 		told.payload.Reason = string(ses.chronicle().Closed)
 	}
@@ -279,16 +261,8 @@ func (e *Engine) toolEnded(ctx context.Context, ses *session, o core.Observation
 	if op, ok := e.calledBy(ses, o); ok {
 		return e.after(ctx, op, o)
 	}
-	heard := core.Heard{Context: e.runObserved(ctx, e.observed(ses.place, o, events.AfterToolCall))}
-	if o.Result == nil || o.Result.Error == "" {
-		return heard
-	}
-	if more := e.runObserved(ctx, e.observed(ses.place, o, events.ToolError)); heard.Context == "" {
-		heard.Context = more
-	} else if more != "" {
-		heard.Context += "\n\n" + more
-	}
-	return heard
+	failed := o.Result != nil && o.Result.Error != ""
+	return e.tellToolEnd(ctx, failed, func(event events.HookEvent) observed { return e.ofSession(ses.place, o, event) })
 }
 
 // calledBy is the operation of a tool's end.

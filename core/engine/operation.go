@@ -98,7 +98,6 @@ func (e *Engine) decideWithin(ctx context.Context, op *operation, principal stri
 		}
 		next, err := e.write(ctx, op, s, d, drawn, principal)
 		if _, ok := errors.AsType[*journal.Lost](err); ok {
-			op.mark(true)
 			continue
 		}
 		if err != nil {
@@ -144,30 +143,18 @@ func (e *Engine) write(ctx context.Context, op *operation, s core.State, d core.
 	if s.Seq == 0 || slices.ContainsFunc(d.Events, standsAlone) {
 		m.Traceparent = s.Traceparent
 	}
-	for i := range m.Bodies {
-		m.Bodies[i].Salt = e.salt()
-	}
-	data, hash, err := events.EncodeMessage(m)
+	entry, err := e.encode(&m, s.Seq)
 	if err != nil {
-		return s, refuse(events.RejectInternal, err.Error())
+		return s, err
 	}
 	cancel := e.launch(op, s, d)
 	e.barrier.RLock()
 	defer e.barrier.RUnlock()
-	ctx, end := context.WithTimeout(ctx, appendLimit)
-	defer end()
-	m.Seq, err = e.o.Log.Append(ctx, journal.Entry{
-		Subject: op.subject(), Expected: s.Seq, ID: m.ID, Types: m.TypeHeader(), Data: data,
-	})
-	if err != nil {
+	if m.Seq, err = e.append(ctx, entry); err != nil {
 		cancel()
-		op.mark(true)
-		if _, ok := errors.AsType[*journal.Lost](err); !ok {
-			e.doubtful.Store(true)
-		}
-		return s, e.appendFailed(err)
+		op.doubt()
+		return s, err
 	}
-	m.Hash = hash
 	next := core.Apply(s, m)
 	op.mu.Lock()
 	op.state, op.drawn = next, slices.Clone(op.drawn[drawn:])
@@ -181,22 +168,10 @@ func (e *Engine) write(ctx context.Context, op *operation, s core.State, d core.
 // follows it must find its trace in its own messages.
 func standsAlone(ev events.Event) bool {
 	if started, ok := ev.(events.HookStarted); ok {
-		return started.Event != "" || started.Mode != ""
+		return !started.AtGate()
 	}
 	ran, ok := ev.(events.HookRan)
-	return ok && (ran.Event != "" || ran.Mode != "")
-}
-
-func (e *Engine) appendFailed(err error) error {
-	var lost *journal.Lost
-	switch {
-	case errors.As(err, &lost):
-		return err
-	case e.stopped():
-		return ErrStopped
-	}
-	e.o.Logger.Error("the log did not take a decision", "error", err)
-	return refuse(events.RejectLogUnavailable, "the log did not take it; nothing was decided. If the disk is full, make room and start the core again. "+err.Error())
+	return ok && !ran.AtGate()
 }
 
 // freshen reads the operation from the log again when an append left its state
@@ -259,23 +234,11 @@ func (e *Engine) messages(subject string) iter.Seq2[events.Message, error] {
 	}
 }
 
-func (op *operation) mark(stale bool) {
+// doubt has the log read before the next decision.
+func (op *operation) doubt() {
 	op.mu.Lock()
-	op.stale = stale
+	op.stale = true
 	op.mu.Unlock()
-}
-
-// advance notes how far the log is known to be applied.
-func (e *Engine) advance(seq uint64) {
-	for {
-		last := e.lastSeq.Load()
-		if seq <= last || e.lastSeq.CompareAndSwap(last, seq) {
-			break
-		}
-	}
-	if e.written.Add(1)%snapshotEvery == 0 {
-		e.tasks.Go(e.snapshot)
-	}
 }
 
 // perform does what a written message asks for: tell the frontends, wake the

@@ -50,6 +50,17 @@ func (o *outbox) load() {
 	}
 }
 
+// owe keeps a delivery before its first start is on record, so that a crash between
+// the two loses nothing: of an event that happened nobody else would make it again.
+func (o *outbox) owe(e *hooks.Entry) {
+	if e == nil {
+		return
+	}
+	first := *e
+	first.Starts = 0
+	o.put(&first)
+}
+
 // put keeps a delivery whose run is about to start.
 func (o *outbox) put(e *hooks.Entry) {
 	if e == nil {
@@ -146,10 +157,11 @@ func (o *outbox) unclaim(run events.ID) {
 
 // delivery is the entry of a watcher's first start.
 func (e *Engine) delivery(op *operation, s core.State, started events.HookStarted) *hooks.Entry {
-	p := op.place.Value()
+	p, in := op.place.Value(), e.watchInput(op, s, started)
+	in.Payload.Timestamp = e.now()
 	return &hooks.Entry{
 		Run: started.Run, Hook: started.Hook, Event: gateOf(s.Proposed.Kind), Session: p.Session, Project: p.Project, Operation: op.id,
-		Cwd: s.Proposed.Cwd, Payload: e.watchInput(op, s, started).Payload.Encode(), Starts: started.Start, Last: e.now(),
+		Cwd: s.Proposed.Cwd, Payload: in.Payload.Encode(), Starts: started.Start, Last: in.Payload.Timestamp,
 	}
 }
 

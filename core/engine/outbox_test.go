@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,7 +21,8 @@ import (
 type shelf struct {
 	mu    sync.Mutex
 	kept  map[events.ID]hooks.Entry
-	fails bool // Put loses what it is given, as a core that dies before it does
+	fails bool   // Put loses what it is given, as a core that dies before it does
+	after func() // what happens right after a Put, nil for nothing
 }
 
 func (s *shelf) Put(e hooks.Entry) error {
@@ -30,6 +32,9 @@ func (s *shelf) Put(e hooks.Entry) error {
 		return errors.New("no space left on device")
 	}
 	s.kept[e.Run] = e
+	if s.after != nil {
+		s.after()
+	}
 	return nil
 }
 
@@ -156,6 +161,39 @@ func TestDurableHooks(t *testing.T) {
 			r.until("it is delivered", func() bool { return len(r.ran()) == 2 && s.len() == 0 })
 			if starts, ends := r.starts(c.p.Operation); !slices.Equal(starts, []int{1, 2}) || ends[0] != events.RunAbandoned {
 				t.Errorf("%v %v", starts, ends)
+			}
+		})
+	})
+	t.Run("F3 so does one of a session's event, even if its start was not on record", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r, s := begin(t, durable+entry("begins", "session_start", "mode: async, delivery: durable"))
+			s.after = sync.OnceFunc(r.cutOff())
+			_, _, err := r.eng.OpenSession(t.Context(), core.SessionOpening{Agent: "generic", Native: "s1", Cwd: r.dir})
+			must(t, err)
+			r.until("it is kept", func() bool { return s.len() == 1 })
+			synctest.Wait()
+			r.kill()
+			if len(r.ran()) != 0 {
+				t.Fatalf("%v", r.ran())
+			}
+			s.after = nil
+			r.reopen()
+			r.until("it is delivered", func() bool { return len(r.ran()) == 1 && s.len() == 0 })
+		})
+	})
+	t.Run("every start is told the same, with the time of the first", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r, s := begin(t, durable+report)
+			var told []string
+			r.hook["reports"] = func(in hooks.Input) hooks.Result {
+				told = append(told, string(in.Raw))
+				return failed(t.Context())
+			}
+			began := time.Now()
+			r.propose(`{}`).verdict()
+			r.until("it is given up", func() bool { return len(r.ran()) == 3 && s.len() == 0 })
+			if told[0] != told[1] || told[0] != told[2] || !strings.Contains(told[0], `"timestamp":"`+began.UTC().Format("2006-01-02T15:04:05")) {
+				t.Errorf("%q", told)
 			}
 		})
 	})

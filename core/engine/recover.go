@@ -1,61 +1,14 @@
 package engine
 
 import (
-	"bytes"
 	"context"
-	"encoding/gob"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"os"
-	"slices"
-	"time"
 
 	"github.com/fermata-hitl/fermata/core"
 	"github.com/fermata-hitl/fermata/core/journal"
 	"github.com/fermata-hitl/fermata/events"
 )
-
-// foldVersion changes whenever core.State or the fold does: an older snapshot
-// is then dropped and the log read from its beginning.
-const foldVersion = 4
-
-// AskerLease is how long an operation waits after a restart for an asker that keeps
-// it by asking again, and not by a connection.
-const AskerLease = 60 * time.Second
-
-type cachedSession struct {
-	Place      Place
-	Opened     events.SessionOpened
-	Log        chronicle
-	Sign       int64
-	Doomed     map[events.ID]events.EndReason
-	Unreported []delivered
-}
-
-// cached is the content of a snapshot: a cache of the fold, never evidence.
-type cached struct {
-	sessions []cachedSession
-	noes     []cachedNoes
-	open     []core.State
-}
-
-// encode writes the sessions and then each state on its own, so that the
-// encoder's memory is that of one state and not of 100,000.
-func (c cached) encode() ([]byte, error) {
-	var data bytes.Buffer
-	enc := gob.NewEncoder(&data) // gob keeps every exported field, whatever its wire tag says
-	if err := errors.Join(enc.Encode(c.sessions), enc.Encode(c.noes)); err != nil {
-		return nil, err
-	}
-	for i := range c.open {
-		if err := enc.Encode(&c.open[i]); err != nil {
-			return nil, err
-		}
-	}
-	return data.Bytes(), nil
-}
 
 // recovery is what a scan of the log has found to be open.
 type recovery struct {
@@ -82,35 +35,6 @@ func (r *recovery) drop(s core.State) {
 	delete(r.of[s.Session], s.ID)
 }
 
-// takeCached takes a snapshot's content into what is being recovered.
-func (e *Engine) takeCached(data []byte, r *recovery) error {
-	dec := gob.NewDecoder(bytes.NewReader(data))
-	var sessions []cachedSession
-	var noes []cachedNoes
-	if err := errors.Join(dec.Decode(&sessions), dec.Decode(&noes)); err != nil {
-		return err
-	}
-	e.repeats.restore(noes)
-	for _, c := range sessions {
-		ses := e.remember(c.Place)
-		ses.opened, ses.log, ses.doomed, ses.unreported = c.Opened, c.Log, c.Doomed, c.Unreported
-		ses.sign.Store(c.Sign)
-	}
-	for _, ses := range e.sessions {
-		e.introduce(ses, ses.opened) // now that each parent is there
-	}
-	for {
-		var s core.State
-		switch err := dec.Decode(&s); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		}
-		r.put(s)
-	}
-}
-
 // recover rebuilds what is open: from the snapshot if there is a good one, then
 // from every message behind it.
 func (e *Engine) recover(ctx context.Context) error {
@@ -122,6 +46,7 @@ func (e *Engine) recover(ctx context.Context) error {
 		e.sessions = map[events.Token]*session{}
 		e.repeats.restore(nil)
 	}
+	e.lastSeq.Store(from)
 	for rec, err := range e.o.Log.Scan(ctx, from) {
 		if err != nil {
 			return err
@@ -183,7 +108,7 @@ func (e *Engine) take(rec journal.Record, r *recovery) error {
 	}
 	r.drop(s)
 	if ses, ok := e.sessions[s.Session]; ok {
-		ses.spare(s.ID)
+		ses.unmark(s.ID)
 	}
 	e.loose.take(rec.Subject, m)
 	e.ended.operation(at.Operation, rec.Subject)
@@ -210,7 +135,7 @@ func (e *Engine) takeReports(s core.State, m events.Message) {
 		switch ev.(type) {
 		case events.OperationDelivered:
 			if s.Ending().Code == "" && s.Proposed.Kind == events.KindToolCall {
-				ses.deliver(deliveredBy(s))
+				ses.deliver(deliveredBy(s), e.o.Unreported)
 			}
 		case events.OperationFinished:
 			ses.reported(m.Operation)
@@ -242,7 +167,7 @@ func (e *Engine) takeSession(m events.Message, r *recovery) {
 				}
 			}
 			for id := range r.of[one.place.Session] {
-				one.doom(r.states[id], by)
+				one.mark(r.states[id], by)
 			}
 		}
 	}
@@ -276,14 +201,17 @@ func (e *Engine) remember(p Place) *session {
 func (e *Engine) keepSessions(r *recovery) (owed []func()) {
 	for _, ses := range e.sessions {
 		c := ses.chronicle()
-		rest := sentence{lost: ses.untold()}
+		rest := endings{lost: ses.untold()}
 		if c.Owed {
 			rest.closed = []*session{ses}
+		}
+		if ses.owes() {
+			rest.sweeps = []*session{ses}
 		}
 		switch {
 		case c.Closed == "":
 			e.o.OnSession(ses.head())
-		case len(r.of[ses.place.Session])+len(rest.lost)+len(rest.closed)+len(c.Runs) == 0:
+		case len(r.of[ses.place.Session])+len(rest.lost)+len(rest.closed)+len(rest.sweeps)+len(c.Runs) == 0:
 			e.drop(ses)
 		}
 		owed = append(owed, func() { e.carryOut(rest) })
@@ -313,7 +241,7 @@ func (e *Engine) keepOperations(r *recovery) []*operation {
 		op := newOperation(Place{s.Project, s.Session}, s.ID, s)
 		op.due.asker = e.in(AskerReturn)
 		if s.Leased {
-			op.due.asker = e.in(AskerLease)
+			op.due.asker = e.in(events.AskerLease)
 		}
 		e.ops[s.ID] = op
 		for _, q := range s.Settled {
@@ -340,7 +268,7 @@ func (e *Engine) resume(op *operation) {
 	e.tasks.Go(func() {
 		e.withdraw(op, reason)
 		e.takeUp(op)
-		ses.spare(s.ID)
+		ses.unmark(s.ID)
 	})
 }
 
@@ -393,68 +321,5 @@ func (e *Engine) runAgain(op *operation) {
 	if err != nil && !errors.Is(err, ErrStopped) {
 		e.o.Logger.Error("could not go on with an operation", "operation", op.snapshot().ID, "error", err)
 		e.giveUp(op)
-	}
-}
-
-func (e *Engine) fromSnapshot(r *recovery) (uint64, error) {
-	if e.o.Snapshot == "" {
-		return 0, nil
-	}
-	snap, err := journal.ReadSnapshot(e.o.Snapshot)
-	if errors.Is(err, os.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	if snap.Fold != foldVersion || snap.Core != e.o.Core {
-		return 0, errors.New("it was made by another fold or another core")
-	}
-	return snap.Seq, e.takeCached(snap.Data, r)
-}
-
-// snapshot writes the open states to the snapshot file. Only one runs at a
-// time; the barrier is held only while values are copied.
-func (e *Engine) snapshot() {
-	if e.o.Snapshot == "" || e.doubtful.Load() || !e.snapping.CompareAndSwap(false, true) {
-		return
-	}
-	defer e.snapping.Store(false)
-	seq, c := e.copyStates()
-	data, err := c.encode()
-	if err == nil {
-		err = journal.WriteSnapshot(e.o.Snapshot, journal.Snapshot{Seq: seq, Fold: foldVersion, Core: e.o.Core, Data: data})
-	}
-	if err != nil {
-		e.o.Logger.Warn("no snapshot was written; the next start reads more of the log", "error", err)
-	}
-}
-
-func (e *Engine) copyStates() (uint64, cached) {
-	e.barrier.Lock()
-	defer e.barrier.Unlock()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	c := cached{open: make([]core.State, 0, len(e.ops)), noes: e.repeats.copy()}
-	for _, ses := range e.sessions {
-		if kept := ses.cached(); kept.Log.Seq > 0 {
-			c.sessions = append(c.sessions, kept)
-		}
-	}
-	for _, op := range e.ops {
-		if s := op.snapshot(); s.Phase != core.PhaseNone && !s.Over() {
-			c.open = append(c.open, s)
-		}
-	}
-	return e.lastSeq.Load(), c
-}
-
-// cached is what a snapshot keeps of a session. The engine's lock is held.
-func (s *session) cached() cachedSession {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return cachedSession{
-		Place: s.place, Opened: s.opened, Log: s.log, Sign: s.sign.Load(),
-		Doomed: maps.Clone(s.doomed), Unreported: slices.Clone(s.unreported),
 	}
 }

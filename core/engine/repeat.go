@@ -8,33 +8,33 @@ import (
 	"github.com/fermata-hitl/fermata/events"
 )
 
-// maxNoes bounds what is remembered of one session.
-const maxNoes = 128
+// maxDeclined bounds what is remembered of one session.
+const maxDeclined = 128
 
-// repeats remember who said no to what in which turn, so that the same call in
+// repeats remember which calls were declined in which turn, so that the same call in
 // the same turn asks nobody again. A new message of the user clears it.
 type repeats struct {
 	mu sync.Mutex
-	of map[Place][]no // the oldest first
+	of map[Place][]declined // the oldest first
 }
 
-// no is one call that was declined, or that nobody answered in time. Digest is
+// declined is one call that a person refused, or that nobody answered in time. Digest is
 // that of its arguments as they came: what hooks make of them may differ each
 // time.
-type no struct {
+type declined struct {
 	Tool   string
 	Digest events.Digest
 	Turn   string
 	Repeat core.Repeat
 }
 
-// cachedNoes is what a snapshot keeps of one session.
-type cachedNoes struct {
-	Place Place
-	Noes  []no
+// cachedRepeats is what a snapshot keeps of one session.
+type cachedRepeats struct {
+	Place    Place
+	Declined []declined
 }
 
-func newRepeats() *repeats { return &repeats{of: map[Place][]no{}} }
+func newRepeats() *repeats { return &repeats{of: map[Place][]declined{}} }
 
 // take follows an operation's messages; s is its state after m.
 func (r *repeats) take(s core.State, m events.Message) {
@@ -53,7 +53,7 @@ func (r *repeats) take(s core.State, m events.Message) {
 	}
 }
 
-// put remembers a no. The first of a call stays: its question is the one that a
+// put remembers a call. The first of a call stays: its question is the one that a
 // person saw.
 func (r *repeats) put(p Place, s core.State, again core.Repeat) {
 	if s.Turn == "" || s.Proposed.Kind != events.KindToolCall {
@@ -65,11 +65,11 @@ func (r *repeats) put(p Place, s core.State, again core.Repeat) {
 	if find(list, s) >= 0 {
 		return
 	}
-	list = append(list, no{s.Proposed.Tool.Name, s.Versions[0].Digest, s.Turn, again})
-	r.of[p] = list[max(0, len(list)-maxNoes):]
+	list = append(list, declined{s.Proposed.Tool.Name, s.Versions[0].Digest, s.Turn, again})
+	r.of[p] = list[max(0, len(list)-maxDeclined):]
 }
 
-// find returns the no that a call got before, nil if there is none.
+// find returns how the same call was declined before, nil if it was not.
 func (r *repeats) find(p Place, s core.State) *core.Repeat {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,10 +81,10 @@ func (r *repeats) find(p Place, s core.State) *core.Repeat {
 	return nil
 }
 
-func find(list []no, s core.State) int {
-	return slices.IndexFunc(list, func(n no) bool {
+func find(list []declined, s core.State) int {
+	return slices.IndexFunc(list, func(d declined) bool {
 		return s.Turn != "" && s.Proposed.Kind == events.KindToolCall &&
-			n.Turn == s.Turn && n.Tool == s.Proposed.Tool.Name && n.Digest == s.Versions[0].Digest
+			d.Turn == s.Turn && d.Tool == s.Proposed.Tool.Name && d.Digest == s.Versions[0].Digest
 	})
 }
 
@@ -94,21 +94,21 @@ func (r *repeats) forget(p Place) {
 	delete(r.of, p)
 }
 
-func (r *repeats) copy() []cachedNoes {
+func (r *repeats) copy() []cachedRepeats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := make([]cachedNoes, 0, len(r.of))
-	for p, noes := range r.of {
-		list = append(list, cachedNoes{p, slices.Clone(noes)})
+	list := make([]cachedRepeats, 0, len(r.of))
+	for p, calls := range r.of {
+		list = append(list, cachedRepeats{p, slices.Clone(calls)})
 	}
 	return list
 }
 
-func (r *repeats) restore(list []cachedNoes) {
+func (r *repeats) restore(list []cachedRepeats) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.of = map[Place][]no{}
+	r.of = map[Place][]declined{}
 	for _, c := range list {
-		r.of[c.Place] = c.Noes
+		r.of[c.Place] = c.Declined
 	}
 }

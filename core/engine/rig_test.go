@@ -163,7 +163,7 @@ type outcome struct {
 func (r *rig) proposal(args string) core.Proposal {
 	return core.Proposal{
 		Operation: engine.NewID(time.Now()), Secret: "a secret of the asker", Agent: "generic", Native: "s1", Cwd: r.dir,
-		Path: "main", Kind: events.KindToolCall, Event: events.BeforeToolCall,
+		Path: "main", Kind: events.KindToolCall,
 		Tool: events.Tool{Name: "write", Kind: "filesystem.write"}, Args: []byte(args),
 	}
 }
@@ -182,7 +182,7 @@ func (r *rig) send(p core.Proposal) *call {
 	go func() {
 		v, err := eng.Await(context.Background(), p.Operation, p.Secret)
 		if err == nil {
-			err = eng.Receipt(context.Background(), p.Operation, p.Secret)
+			err = eng.Receipt(context.Background(), p.Operation, p.Secret, "")
 		}
 		c.result <- outcome{v, err}
 	}()

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -40,8 +41,10 @@ type session struct {
 
 	mu         sync.Mutex // guards what follows; never held while waiting
 	log        chronicle
-	doomed     map[events.ID]events.EndReason // operations that are ended in the session's log and not yet in their own
+	marked     map[events.ID]events.EndReason // operations that are ended in the session's log and not yet in their own
 	unreported []delivered                    // calls that were let go and of whose end nobody told, in order
+	forgotten  int                            // how many more there were: the log has those
+	sweeps     []sweep                        // what the log is to be asked about them
 
 	feeding sync.Mutex    // messages leave in the order of their numbers
 	feed    atomic.Uint64 // number of the newest feed message of this epoch
@@ -331,19 +334,19 @@ func (e *Engine) Sessions(scope string) []events.SessionHead {
 // what is below it. e.mu is held.
 func (e *Engine) heads(scope string) []events.SessionHead {
 	if top, ok := e.sessions[events.Token(scope)]; ok {
-		return headsOf(slices.Values(top.family()), 1)
+		return e.fit(headsOf(slices.Values(top.family()), 1))
 	}
 	room := 0
 	if scope == events.DoorAll {
 		room = len(e.sessions)
 	}
-	return headsOf(func(yield func(*session) bool) {
+	return e.fit(headsOf(func(yield func(*session) bool) {
 		for _, ses := range e.sessions {
 			if e.covers(scope, ses.place) && !yield(ses) {
 				return
 			}
 		}
-	}, room)
+	}, room))
 }
 
 // headsOf lists what frontends shall know of: sessions that are in the log, can be
@@ -354,6 +357,36 @@ func headsOf(sessions iter.Seq[*session], room int) []events.SessionHead {
 		if ses.listed() {
 			list = append(list, ses.head())
 		}
+	}
+	return list
+}
+
+// maxHeads bounds a list of sessions, bytes, about half of what a message carries:
+// whoever opens thousands must not keep frontends from ever attaching.
+const maxHeads = 8 << 20
+
+// fit leaves of a list what a message carries: first the sessions that have an open
+// question, then those that were heard of last. e.mu is held.
+func (e *Engine) fit(list []events.SessionHead) []events.SessionHead {
+	size := func(h events.SessionHead) int {
+		const rest = 256 // names of fields, tokens, numbers
+		return rest + len(h.Native) + len(h.ProjectPath)
+	}
+	all := 0
+	for _, h := range list {
+		all += size(h)
+	}
+	if all <= maxHeads {
+		return list
+	}
+	slices.SortFunc(list, func(a, b events.SessionHead) int {
+		return cmp.Or(
+			cmp.Compare(min(b.Open, 1), min(a.Open, 1)),
+			e.sessions[b.Session].lastSign().Compare(e.sessions[a.Session].lastSign()),
+		)
+	})
+	for ; all > maxHeads; list = list[:len(list)-1] {
+		all -= size(list[len(list)-1])
 	}
 	return list
 }

@@ -113,9 +113,6 @@ func (e *Engine) writeWithin(ctx context.Context, ses *session, m events.Message
 		return false, ErrStopped
 	}
 	defer func() { <-ses.turn }()
-	for i := range m.Bodies {
-		m.Bodies[i].Salt = e.salt()
-	}
 	if ses.left {
 		return false, errLeft
 	}
@@ -138,25 +135,16 @@ func (e *Engine) writeWithin(ctx context.Context, ses *session, m events.Message
 // appendTo writes one message behind the chronicle that it was decided on.
 func (e *Engine) appendTo(ctx context.Context, ses *session, c chronicle, m events.Message) error {
 	m.ID, m.Project, m.Session, m.At, m.Prev = e.newID(), ses.place.Project, ses.place.Session, e.at(), c.Hash
-	data, hash, err := events.EncodeMessage(m)
+	entry, err := e.encode(&m, c.Seq)
 	if err != nil {
-		return refuse(events.RejectInternal, err.Error())
+		return err
 	}
 	e.barrier.RLock()
 	defer e.barrier.RUnlock()
-	ctx, end := context.WithTimeout(ctx, appendLimit)
-	defer end()
-	m.Seq, err = e.o.Log.Append(ctx, journal.Entry{
-		Subject: events.SessionSubject(m.Project, m.Session), Expected: c.Seq, ID: m.ID, Types: m.TypeHeader(), Data: data,
-	})
-	if err != nil {
+	if m.Seq, err = e.append(ctx, entry); err != nil {
 		ses.stale = true
-		if _, ok := errors.AsType[*journal.Lost](err); !ok {
-			e.doubtful.Store(true)
-		}
-		return e.appendFailed(err)
+		return err
 	}
-	m.Hash = hash
 	e.carryOut(e.takeIn(ses, m, 0))
 	e.advance(m.Seq)
 	return nil
@@ -182,8 +170,8 @@ func (e *Engine) catchUp(ses *session) error {
 }
 
 // takeIn folds one message of a session and marks what it ends, in one breath: a
-// snapshot has both or neither. Until is as in [Engine.condemn].
-func (e *Engine) takeIn(ses *session, m events.Message, until events.Micros) (s sentence) {
+// snapshot has both or neither. Until is as in [Engine.markEndings].
+func (e *Engine) takeIn(ses *session, m events.Message, until events.Micros) (ends endings) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	ses.heard(m.At)
@@ -196,13 +184,13 @@ func (e *Engine) takeIn(ses *session, m events.Message, until events.Micros) (s 
 			e.introduce(ses, opened)
 		}
 		if r, ok := reachOf(ev); ok {
-			s = e.condemn(ses, r, until)
+			ends = e.markEndings(ses, r, until)
 		}
 	}
-	if wasOver && len(s.closed) > 0 {
-		s.closed = s.closed[1:] // the end of the one above takes care of it
+	if wasOver && len(ends.closed) > 0 {
+		ends.closed = ends.closed[1:] // the end of the one above takes care of it
 	}
-	return s
+	return ends
 }
 
 // recordOn is the record of hooks on a session's subject, of one that is over too;

@@ -2,8 +2,11 @@ package engine_test
 
 import (
 	"errors"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/fermata-hitl/fermata/core"
 	"github.com/fermata-hitl/fermata/core/engine"
@@ -24,7 +27,7 @@ func newAsking(t *testing.T) (*rig, *screen) {
 // inputIn is a proposal to submit a text.
 func (r *rig) inputIn(kind events.Kind, turn string) core.Proposal {
 	p := r.proposal(`"hello"`)
-	p.Kind, p.Event, p.Tool, p.Turn = kind, events.UserPromptSubmit, events.Tool{}, turn
+	p.Kind, p.Tool, p.Turn = kind, events.Tool{}, turn
 	return p
 }
 
@@ -269,4 +272,28 @@ func (s *screen) questionOf(c *call) events.Question {
 	}
 	s.r.t.Fatal("there is no question")
 	return events.Question{}
+}
+
+// TestF9MoreSessionsThanAMessageCarries: whoever opens thousands of them keeps no
+// frontend from attaching, and hides no question.
+func TestF9MoreSessionsThanAMessageCarries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, s := newAsking(t)
+		c := r.propose(`{}`)
+		q := s.question()
+		pass(time.Minute)
+		far := "/" + strings.Repeat(strings.Repeat("d", 250)+"/", 16)
+		for i := range 2500 {
+			_, _, err := r.eng.OpenSession(t.Context(), core.SessionOpening{Agent: "generic", Native: "m" + strconv.Itoa(i), Cwd: far})
+			must(t, err)
+		}
+		reply := r.eng.Hello(s.f, events.DoorAll, events.Hello{Kind: events.FrontendTUI, Capable: true})
+		data, err := events.EncodeReply(reply, true)
+		must(t, err)
+		if len(data) > 12<<20 || len(reply.Sessions) < 1000 || reply.Sessions[0].Session != q.Session || reply.Sessions[0].Open != 1 {
+			t.Errorf("%d bytes, %d sessions, first %+v", len(data), len(reply.Sessions), reply.Sessions[0])
+		}
+		s.answer(q, events.AnswerCancel)
+		c.verdict()
+	})
 }

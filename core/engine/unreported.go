@@ -7,8 +7,9 @@ import (
 	"github.com/fermata-hitl/fermata/events"
 )
 
-// maxUnreported bounds what a session remembers of calls whose end its agent never
-// tells. Beyond it the oldest is given up.
+// maxUnreported bounds, where Options say nothing, what a session remembers of calls
+// whose end its agent never tells. What it forgets beyond that is looked up in the
+// log when it matters; see [sweep].
 const maxUnreported = 10_000
 
 // delivered is a tool call that its agent was told to run. Its fields are exported
@@ -33,12 +34,10 @@ func (e *Engine) noteDelivered(op *operation, s core.State) {
 	p, d := op.place.Value(), deliveredBy(s)
 	ses, refused := e.sessionAt(p)
 	if refused != nil || ses.over() { // it ended while the receipt was on its way
-		e.carryOut(sentence{lost: []lostCall{{p, d.Operation}}})
+		e.carryOut(endings{lost: []lostCall{{p, d.Operation}}})
 		return
 	}
-	if oldest := ses.deliver(d); oldest != "" {
-		e.carryOut(sentence{lost: []lostCall{{p, oldest}}})
-	}
+	ses.deliver(d, e.o.Unreported)
 }
 
 func deliveredBy(s core.State) delivered {
@@ -48,18 +47,17 @@ func deliveredBy(s core.State) delivered {
 	}
 }
 
-// deliver notes a call, and returns the one that it leaves no room for.
-func (s *session) deliver(d delivered) (oldest events.ID) {
+// deliver notes a call. Where there is no room the oldest is forgotten.
+func (s *session) deliver(d delivered, most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.unreported) >= maxUnreported {
-		if first := s.unreported[0]; !first.Over {
-			oldest = first.Operation
+	if len(s.unreported) >= most {
+		if !s.unreported[0].Over {
+			s.forgotten++
 		}
 		s.unreported = s.unreported[1:]
 	}
 	s.unreported = append(s.unreported, d)
-	return oldest
 }
 
 // noteReported forgets a call whose end is in the log. One that was only given up
@@ -87,13 +85,17 @@ func (s *session) reported(id events.ID) {
 }
 
 // abandonCalls marks the calls that nobody reported and that r reaches, and returns
-// those that were not given up before. What was given up earlier is forgotten.
-func (s *session) abandonCalls(r reach) (lost []lostCall) {
+// those that were not given up before. What was given up earlier is forgotten. UpTo
+// is how far the log is known to be applied.
+func (s *session) abandonCalls(r reach, upTo uint64) (lost []lostCall) {
 	if !r.calls {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.forgotten > 0 {
+		s.owesSweep(r, upTo)
+	}
 	s.unreported = slices.DeleteFunc(s.unreported, func(d delivered) bool { return d.Over && d.Told })
 	for i, d := range s.unreported {
 		if d.Over || r.ends(events.KindToolCall, d.Path, d.Turn) == "" {

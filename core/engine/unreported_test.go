@@ -2,7 +2,10 @@ package engine_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,17 +94,78 @@ func TestF12Unreported(t *testing.T) {
 			t.Error(got)
 		}
 	})
-	bubble(t, "F12 of more calls than are kept the oldest is given up, and all end with the session", func(t *testing.T) {
-		r := newRig(t)
-		first := r.letGo(r.called("", "main", "", `{}`))
-		second := r.letGo(r.called("", "main", "", `{}`))
-		for range 9999 {
-			r.letGo(r.called("", "main", "", `{}`))
-		}
-		if a, b := r.outcomes(first), r.outcomes(second); a != "unknown" || b != "" {
-			t.Errorf("%q %q", a, b)
-		}
-	})
+}
+
+// TestF12TheReceiptThatACrashMayHaveLost: what was committed before a crash, and
+// whose asker has not come back, may have run. Whatever ends it, nobody says that
+// it did not.
+func TestF12TheReceiptThatACrashMayHaveLost(t *testing.T) {
+	for name, o := range map[string]core.Observation{
+		"the session's end": {Signal: signal(events.SessionEnd)},
+		"its turn's end":    {Signal: signal(events.AfterTurn), Turn: "t1"},
+		"an interrupt":      {Signal: signal(events.UserInterrupt)},
+		"another model":     {Signal: core.SignalBuildChanged},
+		"nothing":           {Signal: signal(events.PreCompact)},
+	} {
+		bubble(t, "F12 F3 a committed call without a receipt ends as unknown after a crash: "+name, func(t *testing.T) {
+			r := newRig(t)
+			p := r.called("t1", "main", "c1", `{"n":1}`)
+			must(t, r.eng.Propose(t.Context(), p))
+			v, err := r.eng.Await(t.Context(), p.Operation, p.Secret)
+			if err != nil || !v.Allow {
+				t.Fatal(toJSON(v), err)
+			}
+			r.restart()
+			r.observe(o)
+			pass(engine.AskerReturn + time.Second)
+			if got := r.outcomes(p.Operation); got != "unknown" {
+				t.Errorf("%q: %s", got, types(r.events(p.Operation)))
+			}
+		})
+	}
+}
+
+// TestF12MoreThanMemoryKeeps: what memory forgot of a session is looked up in the
+// log when it matters, also by the next core, with its snapshot and without.
+func TestF12MoreThanMemoryKeeps(t *testing.T) {
+	for name, between := range map[string]func(r *rig){
+		"one core":                        func(*rig) {},
+		"the next core":                   func(r *rig) { r.restart() },
+		"the next core, without snapshot": func(r *rig) { r.kill(); must(r.t, os.Remove(filepath.Join(r.dir, "snapshot"))); r.start() },
+	} {
+		bubble(t, "F12 of more calls than are kept each ends as unknown, once, with its turn; "+name, func(t *testing.T) {
+			r := newRuled(t, engine.Options{Unreported: 3}, "hooks: []\n")
+			var first, second []events.ID
+			for i := range 6 {
+				first = append(first, r.letGo(r.called("t1", "main", "", fmt.Sprintf(`{"n":%d}`, i))))
+			}
+			p := r.called("t1", "main", "", `{}`)
+			told := r.letGo(p)
+			_, err := r.eng.Finish(t.Context(), core.Finished{Operation: told, Secret: p.Secret, Outcome: events.OutcomeOK})
+			must(t, err)
+			for i := range 4 {
+				second = append(second, r.letGo(r.called("t2", "main", "", fmt.Sprintf(`{"n":%d}`, i))))
+			}
+			between(r)
+			check := func(list []events.ID, want string) {
+				t.Helper()
+				for i, op := range list {
+					if got := r.outcomes(op); got != want {
+						t.Errorf("call %d: %q, want %q", i, got, want)
+					}
+				}
+			}
+			r.observe(core.Observation{Signal: signal(events.AfterTurn), Turn: "t1"})
+			check(first, "unknown")
+			check(second, "")
+			between(r)
+			r.observe(core.Observation{Signal: signal(events.SessionEnd)})
+			between(r)
+			check(first, "unknown")
+			check(second, "unknown")
+			check([]events.ID{told}, "ok")
+		})
+	}
 }
 
 func TestToolsEnd(t *testing.T) {
@@ -166,12 +230,28 @@ func TestToolsEnd(t *testing.T) {
 	})
 }
 
+// left are the sessions that have left memory.
+type left struct {
+	mu   sync.Mutex
+	list []events.SessionHead
+}
+
+func (l *left) add(h events.SessionHead) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, h)
+}
+
+func (l *left) heads() []events.SessionHead {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.list
+}
+
 func TestSessionsLeave(t *testing.T) {
-	type left struct{ heads []events.SessionHead }
 	start := func(t *testing.T) (*rig, *left) {
 		l := &left{}
-		r := newRuled(t, engine.Options{OnLeave: func(h events.SessionHead) { l.heads = append(l.heads, h) }}, "hooks:\n"+
-			entry("h1", "before_tool_call", "mode: blocking"))
+		r := newRuled(t, engine.Options{OnLeave: l.add}, "hooks:\n"+entry("h1", "before_tool_call", "mode: blocking"))
 		return r, l
 	}
 	bubble(t, "B74 a session that ended is no longer listed, says so last, and leaves after a minute", func(t *testing.T) {
@@ -186,12 +266,12 @@ func TestSessionsLeave(t *testing.T) {
 		if newest.Session == nil || !newest.Session.Closed {
 			t.Errorf("the last message of the feed is %s", toJSON(newest))
 		}
-		if list := r.eng.Sessions(events.DoorAll); len(list) != 0 || len(l.heads) != 0 {
-			t.Errorf("%s, left %d", toJSON(list), len(l.heads))
+		if list := r.eng.Sessions(events.DoorAll); len(list) != 0 || len(l.heads()) != 0 {
+			t.Errorf("%s, left %d", toJSON(list), len(l.heads()))
 		}
 		pass(3 * time.Minute)
-		if len(l.heads) != 1 || !l.heads[0].Closed || l.heads[0].Session != token("s1") {
-			t.Errorf("left: %s", toJSON(l.heads))
+		if len(l.heads()) != 1 || !l.heads()[0].Closed || l.heads()[0].Session != token("s1") {
+			t.Errorf("left: %s", toJSON(l.heads()))
 		}
 		r.letGo(r.called("t1", "main", "c1", `{}`))
 		if got := r.story(); got != "SessionOpened SessionClosed SessionOpened" {
@@ -219,8 +299,8 @@ func TestSessionsLeave(t *testing.T) {
 				t.Errorf("%s: %s", native, got)
 			}
 		}
-		if len(l.heads) != 2 || len(r.eng.Sessions(events.DoorAll)) != 0 {
-			t.Errorf("left: %s", toJSON(l.heads))
+		if len(l.heads()) != 2 || len(r.eng.Sessions(events.DoorAll)) != 0 {
+			t.Errorf("left: %s", toJSON(l.heads()))
 		}
 		for _, m := range r.messages() {
 			for _, ev := range m.Events {
@@ -238,8 +318,8 @@ func TestSessionsLeave(t *testing.T) {
 		c := r.send(r.callFrom("sub", "root", "main"))
 		q := s.questionOf(c)
 		pass(25 * time.Hour)
-		if n := len(r.eng.Sessions(events.DoorAll)); n != 2 || len(l.heads) != 0 {
-			t.Fatalf("%d sessions, %d left", n, len(l.heads))
+		if n := len(r.eng.Sessions(events.DoorAll)); n != 2 || len(l.heads()) != 0 {
+			t.Fatalf("%d sessions, %d left", n, len(l.heads()))
 		}
 		if s.answer(q, events.AnswerContinue); !c.verdict().Allow {
 			t.Error("refused")
@@ -256,13 +336,13 @@ func TestSessionsLeave(t *testing.T) {
 		keepScope(t, s, string(token("s1")))
 		r.observe(core.Observation{Signal: signal(events.SessionEnd)})
 		pass(5 * time.Minute)
-		if len(l.heads) != 0 {
+		if len(l.heads()) != 0 {
 			t.Fatal("it left")
 		}
 		r.eng.Bye(s.f)
 		pass(2 * time.Minute)
-		if len(l.heads) != 1 {
-			t.Errorf("left: %d", len(l.heads))
+		if len(l.heads()) != 1 {
+			t.Errorf("left: %d", len(l.heads()))
 		}
 	})
 	bubble(t, "B94 calls that come while a session leaves open it again, each once", func(t *testing.T) {

@@ -78,7 +78,7 @@ func TestNotify(t *testing.T) {
 			if o := <-c; o.err != nil || !o.v.Allow {
 				t.Fatalf("told %+v", o)
 			}
-			must(t, r.eng.Receipt(t.Context(), p.Operation, p.Secret))
+			must(t, r.eng.Receipt(t.Context(), p.Operation, p.Secret, ""))
 			r.eng.Gone(p.Operation, p.Secret, events.EndAgentGone)
 		}
 	})

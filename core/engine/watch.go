@@ -64,9 +64,9 @@ func (ws *watchers) done(w *watch) {
 	close(l.over)
 }
 
-// killed is how long a run may take to end once it has been told to: TERM, one
+// killGrace is how long a run may take to end once it has been told to: TERM, one
 // second later KILL, and its record.
-const killed = 5 * time.Second
+const killGrace = 5 * time.Second
 
 // drain gives the runs of which holds is true the grace of their rules, ends what
 // is left then, and waits for them. It returns even if one does not end.
@@ -84,7 +84,7 @@ func (ws *watchers) drain(holds func(*watch) bool) {
 }
 
 func (l life) settle(grace time.Duration) {
-	for _, limit := range []time.Duration{grace, killed} {
+	for _, limit := range []time.Duration{grace, killGrace} {
 		timer := time.NewTimer(limit)
 		select {
 		case <-l.over:
@@ -210,6 +210,7 @@ func (e *Engine) watchCommit(op *operation, s core.State, started events.HookSta
 	w.in = e.watchInput(op, s, started)
 	if started.Start > 0 {
 		w.entry = e.delivery(op, s, started)
+		w.in.Raw = w.entry.Payload // every start is told the same
 	}
 	e.start(w)
 }
@@ -252,7 +253,7 @@ func (l looseRuns) take(subject string, m events.Message) {
 	for _, ev := range m.Events {
 		switch ev := ev.(type) {
 		case events.HookStarted:
-			if ev.Event != "" || ev.Mode != "" {
+			if !ev.AtGate() {
 				l[subject] = append(l[subject], ev.Run)
 			}
 		case events.HookRan:

@@ -22,7 +22,7 @@ type parsed struct {
 // is the same in every directory.
 func (s *Store) parse(p part) parsed {
 	if p.err != nil {
-		return parsed{err: invalid(p.file, 1, 1, p.err.Error())}
+		return parsed{err: invalid(p.file, 1, 1, tell("not read: %s", p.err))}
 	}
 	if p.scope == events.ScopeProject {
 		return s.parseNow(p)
@@ -55,7 +55,7 @@ func (s *Store) assemble(parts []part) (*Set, error) {
 	var mark strings.Builder
 	for _, p := range parts {
 		if p.trust == TrustNone {
-			set.Notices = append(set.Notices, fmt.Sprintf("the hooks of %s are not trusted and not in force; look at them, then run: fermata hooks trust", p.file))
+			set.Notices = append(set.Notices, tell("the hooks of %s are not trusted and not in force; look at them, then run: fermata hooks trust", p.file))
 		}
 		if !p.counts() {
 			continue
@@ -65,7 +65,7 @@ func (s *Store) assemble(parts []part) (*Set, error) {
 			if !s.o.OnInvalidWarn {
 				return nil, f.err
 			}
-			set.Notices = append(set.Notices, fmt.Sprintf("the hooks file is broken and not in force: %s", f.err))
+			set.Notices = append(set.Notices, tell("the hooks file is broken and not in force: %s", f.err))
 			mark.WriteString("not in force: ")
 		} else if err := p.pin(&f); err != nil {
 			return nil, err
@@ -104,7 +104,7 @@ func sameIDs(hooks []Hook) []ConfigError {
 			first[h.Ref.ID] = h.Ref
 			continue
 		}
-		w := invalid(h.Ref.File, h.Ref.Line, 1, fmt.Sprintf("the id %q is also used in %s, line %d; both hooks run", clip(h.Ref.ID), was.File, was.Line))
+		w := invalid(h.Ref.File, h.Ref.Line, 1, tell("the id %q is also used in %s, line %d; both hooks run", clip(h.Ref.ID), was.File, was.Line))
 		w.Finding, w.Hook = FindingSameID, h.Ref.ID
 		warnings = append(warnings, *w)
 	}
@@ -152,9 +152,9 @@ func changed(parts []part) error {
 }
 
 func (p part) notTrusted(changes []Change) error {
-	e := &NotTrusted{Dir: p.root, Changes: changes, Hint: "look at them, then run: fermata hooks trust"}
+	e := &NotTrusted{Dir: p.root, Changes: changes, Hint: tell("look at them, then run: fermata hooks trust")}
 	if p.damage != nil {
-		e.Hint = p.damage.Error() + "; " + damageHint
+		e.Hint = damaged(p.damage)
 	}
 	return e
 }

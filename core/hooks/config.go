@@ -139,6 +139,7 @@ func (f fileReader) hook(v value) Hook {
 		Description: o.field("description").text(""),
 		dir:         filepath.Dir(f.file),
 		home:        f.home,
+		icode:       f.icode,
 	}
 	f.execution(o.field("execution"), &h)
 	h.Run = f.run(o.field("run").required(), h)

@@ -27,11 +27,10 @@ var marks = []struct {
 
 // decode gives a file's text in UTF-8, without a byte order mark. Fermata's own
 // files are UTF-8; a file where iCode looks may also be UTF-16 or UTF-32 with a
-// mark, or GB18030, which contains GBK. A message says why there is no text; at
-// is then the place in the text as far as it was understood.
-func decode(data []byte, icode bool) (text []byte, at int, message string) {
+// mark, or GB18030, which contains GBK. Without a text, wrong says why; at is then the place in the text as far as it was understood.
+func decode(data []byte, icode bool) (text []byte, at int, wrong Message) {
 	if !icode {
-		return bytes.TrimPrefix(data, []byte(byteOrderMark)), 0, ""
+		return bytes.TrimPrefix(data, []byte(byteOrderMark)), 0, Message{}
 	}
 	for _, m := range marks {
 		if body, ok := bytes.CutPrefix(data, []byte(m.mark)); ok {
@@ -39,21 +38,23 @@ func decode(data []byte, icode bool) (text []byte, at int, message string) {
 		}
 	}
 	if body := bytes.TrimPrefix(data, []byte(byteOrderMark)); utf8.Valid(body) {
-		return body, 0, ""
+		return body, 0, Message{}
 	}
-	return decodeStrictly(simplifiedchinese.GB18030, "UTF-8 or GB18030", data)
+	return decodeStrictly(simplifiedchinese.GB18030, joined("%s or %s", "UTF-8", "GB18030"), data)
 }
+
+const notEncoded sentence = "invalid %s; save the file as UTF-8"
 
 // decodeStrictly reads only what writes back to the same bytes. The decoders
 // put a substitute for what they do not understand, and a rule with a
 // substitute in it is another rule.
-func decodeStrictly(e encoding.Encoding, name string, data []byte) (text []byte, at int, message string) {
+func decodeStrictly(e encoding.Encoding, name any, data []byte) (text []byte, at int, wrong Message) {
 	text, err := e.NewDecoder().Bytes(data)
 	if err == nil {
 		var back []byte
 		if back, err = e.NewEncoder().Bytes(text); err == nil && bytes.Equal(back, data) {
-			return text, 0, ""
+			return text, 0, Message{}
 		}
 	}
-	return text, max(bytes.IndexRune(text, utf8.RuneError), 0), "invalid " + name + "; save the file as UTF-8"
+	return text, max(bytes.IndexRune(text, utf8.RuneError), 0), tell(notEncoded, name)
 }

@@ -113,7 +113,7 @@ func TestEncodingsRoundTrip(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, _, message := decode([]byte(m.mark+data), true)
-			if message != "" || string(got) != text {
+			if message.text != "" || string(got) != text {
 				t.Fatalf("%s: %q is read as %q, %s", m.name, text, got, message)
 			}
 		}
@@ -130,7 +130,7 @@ func FuzzDecode(f *testing.F) {
 		if at < 0 || at > len(text) {
 			t.Fatalf("the place %d is not in a text of %d bytes", at, len(text))
 		}
-		if message != "" {
+		if message.text != "" {
 			return
 		}
 		if icode && !utf8.Valid(text) {

@@ -26,7 +26,7 @@ func (l launch) detach(ctx context.Context, h Hook, files exchange) Result {
 	}
 	if err := cmd.Start(); err != nil {
 		files.remove()
-		return notStarted(h, err)
+		return l.notStarted(h, err)
 	}
 	files.lock.Close()
 	go func() {

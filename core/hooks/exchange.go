@@ -63,11 +63,14 @@ func (x *exchange) remove() {
 	}
 }
 
-// result reads what the process left; a file that it removed is an empty one.
+// result reads what the process left; a file that it removed is an empty one, a
+// link to nothing is not.
 func (x *exchange) result() ([]byte, error) {
-	data, err := readRegular(x.verdict, maxVerdict+1)
+	data, _, err := readPlain(x.verdict, maxVerdict+1)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		if _, linked := os.Lstat(x.verdict); linked != nil {
+			return nil, nil
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the result file is not readable: %w", err)

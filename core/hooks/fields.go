@@ -105,19 +105,20 @@ func (f fileReader) match(v value, h Hook) match {
 		agent:    f.agent(o.field("agent")),
 		cwd:      o.field("cwd").name(),
 	}
-	if m.cwd != "" && !doublestar.ValidatePattern(m.cwd) {
-		o.field("cwd").fail("is no valid pattern for a path")
+	f.labels(o)
+	if cwd := o.field("cwd"); m.cwd != "" && !doublestar.ValidatePattern(m.cwd) {
+		cwd.fail("is no valid pattern for a path")
+	} else {
+		f.directory(cwd, m.cwd)
 	}
-	if kind := o.field("tool_kind"); m.toolKind != "" && !slices.Contains(events.ToolKinds(), m.toolKind) {
-		complain := kind.fail
-		if f.icode {
-			complain = kind.matchesNothing
-		}
-		complain("%q is no kind of tool, so the rule would never hold; known: %s", m.toolKind, strings.Join(events.ToolKinds(), ", "))
+	if m.toolKind != "" && !slices.Contains(events.ToolKinds(), m.toolKind) {
+		f.complain(o.field("tool_kind"), "%q is no kind of tool, so the rule would never hold; known: %s", m.toolKind, joined("%s, %s", events.ToolKinds()...))
 	}
-	for _, e := range o.field("args").entries() {
+	conditions := o.field("args").entries()
+	for _, e := range conditions {
 		m.args = append(m.args, f.condition(e, h))
 	}
+	m.foreignNames(conditions)
 	for _, key := range []string{"tool_kind", "tool_name", "args"} {
 		if c := o.field(key); c.present() && !toolEvent(h.Event) {
 			c.matchesNothing("%s is not about a tool, so the hook never runs", h.Event)
@@ -146,6 +147,10 @@ func toolEvent(e events.HookEvent) bool {
 func (f fileReader) condition(e entry, h Hook) condition {
 	o := e.value.object("equals", "contains", "regex")
 	c := condition{name: e.key}
+	f.oneLine(e.value, e.key)
+	for _, key := range []string{"equals", "contains", "regex"} {
+		f.lines(o.field(key))
+	}
 	if v := o.field("equals"); v.present() {
 		s := v.text("")
 		c.equals = &s

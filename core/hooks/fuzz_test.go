@@ -25,7 +25,7 @@ func FuzzConfig(f *testing.F) {
 		c, err := readFile(origin{scope: events.ScopeGlobal, file: name, home: "/h", icode: icode}, data)
 		if err != nil {
 			var ce *ConfigError
-			if !errors.As(err, &ce) || ce.Line < 1 || ce.Column < 1 || ce.Message == "" || ce.File != name {
+			if !errors.As(err, &ce) || ce.Line < 1 || ce.Column < 1 || ce.Message.Error() == "" || ce.File != name {
 				t.Fatalf("an error without a place: %#v", err)
 			}
 			return

@@ -82,6 +82,7 @@ type Hook struct {
 	match match
 	dir   string // of the file; relative script paths start here
 	home  string // what the template ${fermata_home} stands for
+	icode bool   // the file stands where iCode looks
 }
 
 // Run says what a hook runs; which fields are set depends on Type.
@@ -126,9 +127,8 @@ type Set struct {
 	Settings Settings
 	// Warnings name what is legal and likely a mistake.
 	Warnings []ConfigError
-	// Notices say which files are there and not in force, and why, a sentence
-	// each.
-	Notices []string
+	// Notices say which files are there and not in force, and why.
+	Notices []Message
 }
 
 // Subject is what hooks match on. Args is JSON, the canonical form where there

@@ -2,7 +2,6 @@ package hooks
 
 import (
 	"errors"
-	"fmt"
 	"path"
 	"path/filepath"
 	"slices"
@@ -13,6 +12,7 @@ import (
 // Inspect reads every hooks file that could count for a working directory,
 // trusted or not. Of a file that stands in two of the places it tells once.
 func (s *Store) Inspect(cwd string) Report {
+	cwd = physical(cwd)
 	parts, _ := s.gather(s.newDirectory(cwd), true)
 	r := Report{Dir: resolve(cwd)}
 	index := 0
@@ -72,10 +72,11 @@ func scriptsOf(hooks []Hook) []string {
 // name by a relative path, as they are now. When they are gone it says yes to
 // that. A broken file is a *[ConfigError] and nothing is trusted.
 func (s *Store) Trust(cwd string) (Report, error) {
+	cwd = physical(cwd)
 	return s.changeTrust(cwd, func(root string, was []trustedFile) ([]trustedFile, error) {
 		now, err := s.trustable(cwd)
 		if err == nil && len(now)+len(was) == 0 {
-			err = fmt.Errorf("%s has no hooks file to trust", root)
+			err = tell("%s has no hooks file to trust", root)
 		}
 		// What is not looked at now, because iCode's files are not read, stays.
 		for _, f := range was {
@@ -90,7 +91,7 @@ func (s *Store) Trust(cwd string) (Report, error) {
 // Untrust takes back what [Store.Trust] said. The project's files are then
 // passed over.
 func (s *Store) Untrust(cwd string) (Report, error) {
-	return s.changeTrust(cwd, func(string, []trustedFile) ([]trustedFile, error) { return nil, nil })
+	return s.changeTrust(physical(cwd), func(string, []trustedFile) ([]trustedFile, error) { return nil, nil })
 }
 
 // trustable reads what there is to trust in a project. A file that counts as a
@@ -120,8 +121,11 @@ func (s *Store) trustedFile(p part) (trustedFile, error) {
 	f := trustedFile{Path: filepath.ToSlash(p.named(filepath.Base(p.file))), Real: p.real, Digest: p.digest, Scripts: []trustedScript{}}
 	for _, script := range scriptsOf(read.hooks) {
 		digest, err := digestRegular(filepath.Join(p.dir, script))
+		if err == nil && isReachedByLink(p.dir, script) {
+			err = errors.New("it is reached through a link; name the file itself")
+		}
 		if err != nil {
-			return trustedFile{}, fmt.Errorf("the script %s that %s names is not readable: %w", script, p.file, err)
+			return trustedFile{}, tell("the script %s that %s names is not readable: %s", script, p.file, err)
 		}
 		f.Scripts = append(f.Scripts, trustedScript{script, digest})
 	}
@@ -134,9 +138,9 @@ func (s *Store) trustedFile(p part) (trustedFile, error) {
 func (s *Store) changeTrust(cwd string, files func(root string, was []trustedFile) ([]trustedFile, error)) (Report, error) {
 	switch {
 	case s.o.TrustFile == "":
-		return Report{}, errors.New("there is no trust file, so nothing can be trusted")
+		return Report{}, tell("there is no trust file, so nothing can be trusted")
 	case !filepath.IsAbs(cwd):
-		return Report{}, fmt.Errorf("%q is not an absolute path, so it names no project", cwd)
+		return Report{}, tell("%q is not an absolute path, so it names no project", cwd)
 	}
 	unlock, err := lockTrust(s.o.TrustFile)
 	if err != nil {
@@ -145,7 +149,7 @@ func (s *Store) changeTrust(cwd string, files func(root string, was []trustedFil
 	defer unlock()
 	t := s.readTrust()
 	if t.damage != nil {
-		return Report{}, fmt.Errorf("%w; %s", t.damage, damageHint)
+		return Report{}, damaged(t.damage)
 	}
 	root := resolve(cwd)
 	now, err := files(root, t.files(root))

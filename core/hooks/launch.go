@@ -1,7 +1,6 @@
 package hooks
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,7 +21,7 @@ type launch struct {
 // prepare finds everything that a hook's process needs.
 func (r runner) prepare(h Hook, in Input, files exchange) (launch, error) {
 	l := launch{stdin: files.payload, stdoutHead: keptHead}
-	if h.Run.ResultFrom == FromStdout {
+	if h.Run.ResultFrom == FromStdout || h.Mode == Blocking {
 		l.stdoutHead = maxVerdict + 1
 	}
 	fill := templates(h, in.Payload)
@@ -38,7 +37,7 @@ func (r runner) prepare(h Hook, in Input, files exchange) (launch, error) {
 		}
 	}
 	if info, err := os.Stat(l.dir); err != nil || !info.IsDir() {
-		return l, fmt.Errorf("its working directory %s is not there", l.dir)
+		return l, tell("its working directory %s is not there", l.dir)
 	}
 	switch h.Run.Type {
 	case RunScript:
@@ -49,7 +48,7 @@ func (r runner) prepare(h Hook, in Input, files exchange) (launch, error) {
 	case RunShell:
 		err = l.useShell(h.Run.Shell)
 	default:
-		err = fmt.Errorf("its run type %q is unknown", h.Run.Type)
+		err = tell("its run type %q is unknown", h.Run.Type)
 	}
 	return l, err
 }
@@ -70,6 +69,9 @@ func (l *launch) useScript(h Hook) error {
 		return nil
 	}
 	if runtimes == nil {
+		if !h.icode {
+			return missing("its script %s is not executable; run chmod +x on it", path)
+		}
 		runtimes = l.runtimes(".py", h.dir)
 	}
 	var names []string
@@ -80,7 +82,7 @@ func (l *launch) useScript(h Hook) error {
 		}
 		names = append(names, words[0])
 	}
-	return missing("no %s was found in PATH to run its script %s", strings.Join(names, " or "), path)
+	return missing("no %s was found in PATH to run its script %s", joined("%s or %s", names...), path)
 }
 
 // runtimes lists the programs that can run a script, the preferred one
@@ -179,7 +181,7 @@ func (r runner) environment(h Hook, in Input, files exchange, fill *strings.Repl
 	for name, text := range h.Run.Env {
 		value := fill.Replace(text)
 		if len(value) > maxArgument {
-			return nil, fmt.Errorf("its variable %s is longer than 32 KiB", clip(name))
+			return nil, tell("its variable %s is longer than 32 KiB", clip(name))
 		}
 		env = append(env, name+"="+value)
 	}

@@ -37,6 +37,8 @@ const (
 	FindingNeverBlocks FindingCode = "never_blocks"
 	// FindingMatchesNothing: no operation can match.
 	FindingMatchesNothing FindingCode = "matches_nothing"
+	// FindingForeignName: a condition names an argument as only some agents do.
+	FindingForeignName FindingCode = "foreign_name"
 	// FindingPythonText: a condition looks like Python's text of a list.
 	FindingPythonText FindingCode = "python_text"
 	// FindingBadRegex: a regex does not compile.
@@ -51,6 +53,8 @@ const (
 	FindingSameID FindingCode = "same_id"
 	// FindingBlockingDurable: a blocking hook cannot be durable.
 	FindingBlockingDurable FindingCode = "blocking_durable"
+	// FindingNotRead: another hooks file of the directory counts instead.
+	FindingNotRead FindingCode = "not_read"
 )
 
 // Finding is something to know about hooks files. Line counts from 1, 0 when
@@ -61,7 +65,7 @@ type Finding struct {
 	File     string
 	Line     int
 	Hook     string
-	Message  string // one sentence in English
+	Message  Message
 }
 
 // Lint says what a person should know about the files of a report, in their
@@ -95,16 +99,22 @@ type linter struct {
 
 func (l *linter) file(f FileReport) {
 	if bad, ok := errors.AsType[*ConfigError](f.Err); ok {
-		l.findings = append(l.findings, Finding{SeverityError, bad.Finding, f.Path, bad.Line, bad.Hook, at(bad)})
+		l.findings = append(l.findings, Finding{SeverityError, bad.Finding, f.Path, bad.Line, bad.Hook, bad.about()})
 	}
 	if f.Trust == TrustNone {
 		l.findings = append(l.findings, Finding{
-			SeverityWarning, FindingNotTrusted, f.Path, 0, "", "is not trusted, so its hooks are not in force; look at it, then run: fermata hooks trust",
+			SeverityWarning, FindingNotTrusted, f.Path, 0, "",
+			tell("is not trusted, so its hooks are not in force; look at it, then run: fermata hooks trust"),
 		})
 	}
 	for _, c := range f.Changes {
 		l.findings = append(l.findings, Finding{
-			SeverityError, FindingChanged, f.Path, 0, "", c.String() + "; until it is trusted again, every gated call is refused",
+			SeverityError, FindingChanged, f.Path, 0, "", tell("%s; until it is trusted again, every gated call is refused", c),
+		})
+	}
+	for _, path := range beside(f) {
+		l.findings = append(l.findings, Finding{
+			SeverityWarning, FindingNotRead, path, 0, "", tell("is not read, because %s stands beside it and counts", filepath.Base(f.Path)),
 		})
 	}
 	for _, w := range f.Warnings {
@@ -117,25 +127,30 @@ func (l *linter) file(f FileReport) {
 	}
 }
 
+// beside lists further hooks files in the directory of one.
+func beside(f FileReport) []string {
+	var paths []string
+	counts := noteAt(f.Path)
+	for _, name := range fileNames {
+		path := filepath.Join(f.Dir, name)
+		if n := noteAt(path); path != f.Path && n.there && !n.same(counts) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
 func (l *linter) warning(w ConfigError) {
 	severity := SeverityWarning
 	if w.Finding == FindingBadRegex {
 		severity = SeverityError
 	}
-	l.findings = append(l.findings, Finding{severity, w.Finding, w.File, w.Line, w.Hook, at(&w)})
-}
-
-// at is a message with the field that it is about.
-func at(e *ConfigError) string {
-	if e.Path == "" {
-		return e.Message
-	}
-	return e.Path + ": " + e.Message
+	l.findings = append(l.findings, Finding{severity, w.Finding, w.File, w.Line, w.Hook, w.about()})
 }
 
 func (l *linter) hook(f FileReport, h Hook) {
-	find := func(s Severity, code FindingCode, message string) {
-		l.findings = append(l.findings, Finding{s, code, f.Path, h.Ref.Line, h.Ref.ID, message})
+	find := func(s Severity, code FindingCode, text sentence, args ...any) {
+		l.findings = append(l.findings, Finding{s, code, f.Path, h.Ref.Line, h.Ref.ID, tell(text, args...)})
 	}
 	if h.failsOpen() {
 		find(SeverityWarning, FindingFailsOpen, "when it fails, the operation goes on unchecked; write execution.on_error: block to stop it")
@@ -149,8 +164,12 @@ func (l *linter) hook(f FileReport, h Hook) {
 	if h.Run.Type == RunVerdict {
 		return
 	}
-	if _, err := l.start.prepare(h, Input{Payload: Payload{Event: h.Event, Cwd: l.dir}, Cwd: l.dir}, exchange{}); err != nil {
-		find(SeverityError, FindingCannotStart, err.Error())
+	start, err := l.start.prepare(h, Input{Payload: Payload{Event: h.Event, Cwd: l.dir}, Cwd: l.dir}, exchange{})
+	if err == nil {
+		err = start.interpreter()
+	}
+	if err != nil {
+		find(SeverityError, FindingCannotStart, "%s", err)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 func (g *ground) lint() []string {
 	var out []string
 	for _, f := range Lint(g.store().Inspect(g.project), []string{"PATH=/usr/bin:/bin"}) {
-		if !strings.HasPrefix(f.File, g.root) || f.Message == "" || f.Line < 0 {
+		if !strings.HasPrefix(f.File, g.root) || f.Message.Error() == "" || f.Line < 0 {
 			g.t.Errorf("%+v", f)
 		}
 		file, _ := filepath.Rel(g.root, f.File)

@@ -17,40 +17,39 @@ const maxFile = 1 << 20
 // parse reads a file's text into a tree with places. JSON goes by the name's
 // extension, never by content.
 func parse(file string, icode bool, data []byte) (*yaml.Node, *ConfigError) {
-	fail := func(line, column int, message string) (*yaml.Node, *ConfigError) {
-		return nil, invalid(file, line, column, message)
+	fail := func(line, column int, text sentence) (*yaml.Node, *ConfigError) {
+		return nil, invalid(file, line, column, tell(text))
 	}
 	if len(data) > maxFile {
 		return fail(1, 1, "the file is larger than 1 MiB")
 	}
-	isJSON := strings.HasSuffix(file, ".json")
-	data, at, message := decode(data, icode)
-	if message == "" {
-		at, message = unreadable(data, isJSON)
+	data, at, wrong := decode(data, icode)
+	if wrong.text == "" {
+		at, wrong = unreadable(data, isJSON(file))
 	}
-	if message != "" {
+	if wrong.text != "" {
 		line, column := place(data, at)
-		return fail(line, column, message)
+		return nil, invalid(file, line, column, wrong)
 	}
-	if isJSON {
+	if isJSON(file) {
 		return parseJSON(file, data)
 	}
 	loader, err := yaml.NewLoader(bytes.NewReader(data))
 	if err != nil {
-		return fail(1, 1, err.Error())
+		return nil, syntax(file, err)
 	}
 	var doc, next yaml.Node
 	switch err := loader.Load(&doc); {
 	case errors.Is(err, io.EOF):
 		return fail(1, 1, "the file is empty; remove it if there are no hooks")
 	case err != nil:
-		return fail(syntax(err))
+		return nil, syntax(file, err)
 	}
 	switch err := loader.Load(&next); {
 	case err == nil:
 		return fail(next.Line, next.Column, "a second document begins here; only one is allowed")
 	case !errors.Is(err, io.EOF):
-		return fail(syntax(err))
+		return nil, syntax(file, err)
 	}
 	if len(doc.Content) == 0 {
 		return fail(1, 1, "the file is empty; remove it if there are no hooks")
@@ -58,33 +57,50 @@ func parse(file string, icode bool, data []byte) (*yaml.Node, *ConfigError) {
 	return doc.Content[0], nil
 }
 
+func isJSON(file string) bool { return strings.HasSuffix(file, ".json") }
+
 // invalid is a mistake at a place of a file, counted from 1.
-func invalid(file string, line, column int, message string) *ConfigError {
+func invalid(file string, line, column int, message Message) *ConfigError {
 	return &ConfigError{File: file, Line: max(line, 1), Column: max(column, 1), Message: message, Finding: FindingInvalid}
 }
 
-func syntax(err error) (line, column int, message string) {
+func syntax(file string, err error) *ConfigError {
+	line, column, detail := 1, 1, err.Error()
 	if le, ok := errors.AsType[*yaml.LoadError](err); ok {
-		return le.Mark.Line, le.Mark.Column, "not readable as YAML: " + le.Message
+		line, column, detail = le.Mark.Line, le.Mark.Column, le.Message
 	}
-	return 1, 1, "not readable as YAML: " + err.Error()
+	return invalid(file, line, column, quoting(detail))
+}
+
+// quoting adds to the words of the YAML reader what they mean where somebody
+// wrote a text without quotes, or a regex in the wrong ones.
+func quoting(detail string) Message {
+	switch {
+	case strings.Contains(detail, "unknown escape character"):
+		return tell("not readable as YAML: %s; write a regex in single quotes", detail)
+	case strings.Contains(detail, "mapping values are not allowed"),
+		strings.Contains(detail, "did not find expected ',' or '}'"),
+		strings.Contains(detail, "cannot start any token"):
+		return tell("not readable as YAML: %s; if a text there holds a sign such as a colon, put it in quotes", detail)
+	}
+	return tell("not readable as YAML: %s", detail)
 }
 
 // unreadable finds the first byte that no reader should have to guess about.
-func unreadable(data []byte, isJSON bool) (at int, message string) {
+func unreadable(data []byte, isJSON bool) (at int, wrong Message) {
 	for i := 0; i < len(data); {
 		r, n := utf8.DecodeRune(data[i:])
 		switch {
 		case r == utf8.RuneError && n == 1:
-			return i, "invalid UTF-8; save the file as UTF-8"
+			return i, tell(notEncoded, "UTF-8")
 		case r < 0x20 && r != '\t' && r != '\n' && r != '\r':
-			return i, "a control character"
+			return i, tell("a control character")
 		case !isJSON && (r >= 0x7f && r < 0xa0 && r != 0x85 || r == 0xfffe || r == 0xffff):
-			return i, "a control character"
+			return i, tell("a control character")
 		}
 		i += n
 	}
-	return 0, ""
+	return 0, Message{}
 }
 
 func place(data []byte, at int) (line, column int) {
@@ -103,7 +119,7 @@ func parseJSON(file string, data []byte) (*yaml.Node, *ConfigError) {
 			at = max(int(se.Offset)-1, 0)
 		}
 		line, column := place(data, min(at, len(data)))
-		return nil, invalid(file, line, column, "not readable as JSON: "+err.Error())
+		return nil, invalid(file, line, column, tell("not readable as JSON: %s", err))
 	}
 	t := jsonTree{dec: json.NewDecoder(bytes.NewReader(data)), data: data, line: 1, column: 1}
 	t.dec.UseNumber()

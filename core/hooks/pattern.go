@@ -26,11 +26,11 @@ type pattern struct {
 func newPattern(source string) *pattern {
 	text, err := translate(source)
 	if err != nil {
-		return &pattern{err: fmt.Errorf("not a regex in Python's syntax: %w", err)}
+		return &pattern{err: tell("not a regex in Python's syntax: %s", err)}
 	}
 	re, err := regexp2.Compile(text, regexp2.OptionMaxBacktrackingStackSize(maxBacktrack))
 	if err != nil {
-		return &pattern{err: fmt.Errorf("not a usable regex: %w", err)}
+		return &pattern{err: tell("not a usable regex: %s", err)}
 	}
 	re.MatchTimeout = matchLimit
 	return &pattern{re: re}

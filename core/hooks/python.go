@@ -55,9 +55,9 @@ type parenthesis struct {
 	atomic  bool // something in it gives nothing back once it matched
 }
 
-func (t *translator) fail(format string, args ...any) {
+func (t *translator) fail(text sentence, args ...any) {
 	if t.err == nil {
-		t.err = fmt.Errorf("at character %d: %w", t.pos, fmt.Errorf(format, args...))
+		t.err = tell("at character %d: %s", t.pos, tell(text, args...))
 	}
 }
 

@@ -2,7 +2,6 @@ package hooks
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/fermata-hitl/fermata/events"
 )
@@ -48,21 +47,25 @@ type Change struct {
 }
 
 // String is the change in words, such as ".fermata/hooks.yaml has changed".
-func (c Change) String() string {
+func (c Change) String() string { return c.In(fmt.Sprintf) }
+
+// In gives the change in the language of say, as [Message.In] does.
+func (c Change) In(say func(text string, args ...any) string) string {
+	text := sentence("%s cannot be read")
 	switch c.Kind {
 	case ChangedContent:
-		return c.Path + " has changed"
+		text = "%s has changed"
 	case ChangedGone:
-		return c.Path + " is gone"
+		text = "%s is gone"
 	case ChangedLink:
-		return c.Path + " leads to another place"
+		text = "%s leads to another place"
 	case ChangedShadowed:
-		return c.Path + " is hidden by another hooks file beside it"
+		text = "%s is hidden by another hooks file beside it"
 	case ChangedUnknown:
-		return "nobody knows whether " + c.Path + " was trusted"
+		text = "nobody knows whether %s was trusted"
 	case ChangedUnreadable:
 	}
-	return c.Path + " cannot be read"
+	return tell(text, c.Path).In(say)
 }
 
 // NotTrusted says that hooks files of a project, or scripts that they name, are
@@ -71,16 +74,15 @@ func (c Change) String() string {
 type NotTrusted struct {
 	Dir     string   // of the project, links resolved
 	Changes []Change // at least one
-	Hint    string   // what to do, one sentence
+	Hint    Message  // what to do
 }
 
 // Error implements error.
-func (e *NotTrusted) Error() string {
-	var changes []string
-	for _, c := range e.Changes {
-		changes = append(changes, c.String())
-	}
-	return fmt.Sprintf("the hooks of %s are not trusted any more: %s; %s", e.Dir, strings.Join(changes, ", "), e.Hint)
+func (e *NotTrusted) Error() string { return e.In(fmt.Sprintf) }
+
+// In gives the error in the language of say, as [Message.In] does.
+func (e *NotTrusted) In(say func(text string, args ...any) string) string {
+	return tell("the hooks of %s are not trusted any more: %s; %s", e.Dir, joined("%s, %s", e.Changes...), e.Hint).In(say)
 }
 
 // Code is [events.CodeNotTrusted].

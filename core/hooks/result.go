@@ -24,6 +24,7 @@ type Result struct {
 	Context    string
 	FailedOpen bool
 	NotApplied string
+	Note       Message       // what whoever wrote the hook should know
 	Script     events.Digest // of the script file's content, "" without one
 	Exit       int
 	Duration   time.Duration

@@ -111,9 +111,9 @@ func (r runner) execute(ctx context.Context, h Hook, in Input) Result {
 func (l launch) attend(ctx context.Context, h Hook, in Input, files exchange) Result {
 	end, err := l.run(ctx, h.Timeout)
 	if err != nil {
-		return notStarted(h, err)
+		return l.notStarted(h, err)
 	}
-	result := judge(ctx, h, in, files, end)
+	result := l.judge(ctx, h, in, files, end)
 	if err := l.script.unchanged(); err != nil && result.Outcome != events.RunAbandoned {
 		result = Failure(h, events.CodeNotTrusted, err.Error())
 	}
@@ -124,14 +124,12 @@ func (l launch) attend(ctx context.Context, h Hook, in Input, files exchange) Re
 
 // startError says why a hook could not be started and how that counts.
 type startError struct {
-	code  events.Code
-	cause string
+	code events.Code
+	Message
 }
 
-func (e startError) Error() string { return e.cause }
-
-func missing(format string, args ...any) error {
-	return startError{events.CodeHookMissing, fmt.Sprintf(format, args...)}
+func missing(text sentence, args ...any) error {
+	return startError{events.CodeHookMissing, tell(text, args...)}
 }
 
 func startCode(err error) events.Code {
@@ -144,12 +142,14 @@ func startCode(err error) events.Code {
 	return events.CodeHookFailed
 }
 
-func notStarted(h Hook, err error) Result {
-	cause := "it could not be started: " + err.Error()
+func (l *launch) notStarted(h Hook, err error) Result {
+	cause := err.Error()
 	if errors.Is(err, syscall.E2BIG) {
-		cause = "it could not be started: its arguments and environment together are longer than this system allows"
+		cause = "its arguments and environment together are longer than this system allows"
+	} else if why := l.interpreter(); why != nil && errors.Is(err, fs.ErrNotExist) {
+		cause = why.Error()
 	}
-	return Failure(h, startCode(err), cause)
+	return Failure(h, startCode(err), "it could not be started: "+cause)
 }
 
 // abandoned is the result of a run that nobody waits for any more. Should it be
@@ -163,7 +163,7 @@ func abandoned(h Hook) Result {
 
 // judge decides by how the process ended; only after exit 0 does it read what
 // the process wrote.
-func judge(ctx context.Context, h Hook, in Input, files exchange, end ending) Result {
+func (l *launch) judge(ctx context.Context, h Hook, in Input, files exchange, end ending) Result {
 	const shellFoundNothing = 127
 	switch {
 	case ctx.Err() != nil:
@@ -173,7 +173,11 @@ func judge(ctx context.Context, h Hook, in Input, files exchange, end ending) Re
 	case end.signal != 0:
 		return Failure(h, events.CodeHookFailed, end.explain(fmt.Sprintf("it was ended by signal %d (%s)", int(end.signal), end.signal)))
 	case end.exit == shellFoundNothing:
-		return Failure(h, events.CodeHookMissing, end.explain("exit status 127: a program that it needs is not there"))
+		cause := "a program that it needs is not there"
+		if why := l.interpreter(); why != nil {
+			cause = why.Error()
+		}
+		return Failure(h, events.CodeHookMissing, end.explain("exit status 127: "+cause))
 	case end.exit != 0:
 		return Failure(h, events.CodeHookFailed, end.explain(fmt.Sprintf("exit status %d", end.exit)))
 	}
@@ -188,8 +192,27 @@ func judge(ctx context.Context, h Hook, in Input, files exchange, end ending) Re
 	if err != nil {
 		return Failure(h, events.CodeHookBadVerdict, err.Error())
 	}
-	if empty && h.RequireResult {
+	misplaced := len(written) == 0 && h.misplaced(end.stdout)
+	switch {
+	case misplaced && !h.icode:
+		return Failure(h, events.CodeHookBadVerdict, "it wrote its verdict to stdout; with result_from: stdout it is read from there")
+	case empty && h.RequireResult:
 		return Failure(h, events.CodeHookBadVerdict, "it gave no result, and require_result is set")
 	}
-	return v.apply(h, in.Payload.Args)
+	result := v.apply(h, in.Payload.Args)
+	if misplaced {
+		result.Note = tell("it wrote its verdict to stdout, where nobody looks; with result_from: stdout it is read from there")
+	}
+	return result
+}
+
+// misplaced reports a verdict with an action on a stdout that is not read for
+// one. Passing it over would allow what the hook wanted to stop.
+func (h Hook) misplaced(stdout *capture) bool {
+	written, err := stdout.head()
+	if err != nil || h.Mode != Blocking {
+		return false
+	}
+	v, _, err := decodeVerdict(written)
+	return err == nil && v.action != ""
 }

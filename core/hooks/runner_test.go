@@ -123,7 +123,26 @@ func TestHAND04FailureIsNotConsent(t *testing.T) {
 		{"interpreter of an executable absent", func(r *room) Hook {
 			r.write("tool", "#!/no/such/interpreter\n", 0o700)
 			return r.hook("run: {type: script, path: tool}", "execution: {mode: blocking}")
-		}, events.CodeHookMissing, events.RunMissing, 0, "could not be started"},
+		}, events.CodeHookMissing, events.RunMissing, 0, "could not be started: the interpreter /no/such/interpreter that the first line of "},
+		{"Windows line ends", func(r *room) Hook {
+			r.write("tool", "#!/bin/sh\r\ntrue\r\n", 0o700)
+			return r.hook("run: {type: script, path: tool}", "execution: {mode: blocking}")
+		}, events.CodeHookMissing, events.RunMissing, 0, "could not be started: the first line of "},
+		{"Windows line ends and env", func(r *room) Hook {
+			r.write("tool", "#!/usr/bin/env sh\r\ntrue\r\n", 0o700)
+			return r.hook("run: {type: script, path: tool}", "execution: {mode: blocking}")
+		}, events.CodeHookMissing, events.RunMissing, 127, "ends with a carriage return"},
+		{"a script that nobody may run", func(r *room) Hook {
+			r.write("tool", "#!/bin/sh\n", 0o600)
+			return r.hook("run: {type: script, path: tool}", "execution: {mode: blocking}")
+		}, events.CodeHookMissing, events.RunMissing, 0, "tool is not executable; run chmod +x on it"},
+		{"verdict on stdout", func(r *room) Hook { return r.shell(`echo '{"action":"block"}'`) }, events.CodeHookBadVerdict, events.RunBadVerdict, 0, "it wrote its verdict to stdout"},
+		{"verdict on stdout where one is required", func(r *room) Hook {
+			return r.shell(`echo '{"action":"ask"}'`, "require_result: true")
+		}, events.CodeHookBadVerdict, events.RunBadVerdict, 0, "it wrote its verdict to stdout"},
+		{"long verdict on stdout", func(r *room) Hook {
+			return r.shell(`printf '{"action":"block","reason":"%0200000d"}' 0`)
+		}, events.CodeHookBadVerdict, events.RunBadVerdict, 0, "it wrote its verdict to stdout"},
 		{"program absent", func(r *room) Hook {
 			return r.hook("run: {type: command, argv: [no-such-program-here]}", "execution: {mode: blocking}")
 		}, events.CodeHookMissing, events.RunMissing, 0, "no-such-program-here was not found in PATH"},
@@ -148,6 +167,9 @@ func TestHAND04FailureIsNotConsent(t *testing.T) {
 		{"result file made a pipe", func(r *room) Hook {
 			return r.shell(`rm "$CHRYS_HOOK_RESULT"; mkfifo "$CHRYS_HOOK_RESULT"`)
 		}, events.CodeHookBadVerdict, events.RunBadVerdict, 0, "not a plain file"},
+		{"result file made a link to nothing", func(r *room) Hook {
+			return r.shell(`ln -sf /no/such/file "$CHRYS_HOOK_RESULT"`)
+		}, events.CodeHookBadVerdict, events.RunBadVerdict, 0, "not readable"},
 		{"bad verdict", func(r *room) Hook { return r.shell(`echo allow >"$CHRYS_HOOK_RESULT"`) }, events.CodeHookBadVerdict, events.RunBadVerdict, 0, "byte 0"},
 		{"too large a verdict", func(r *room) Hook {
 			return r.shell(`head -c 1048577 /dev/zero >"$CHRYS_HOOK_RESULT"`)
@@ -206,7 +228,7 @@ func TestRunVerdicts(t *testing.T) {
 		reason     string
 	}{
 		{name: "exit 0 and nothing written", text: "true", effect: events.EffectAllow},
-		{name: "output is no decision", text: `echo '{"action":"block"}'`, effect: events.EffectAllow},
+		{name: "output is no decision", text: `echo 'action: block'`, effect: events.EffectAllow},
 		{name: "B23 ask", text: writeAsk, effect: events.EffectAsk, reason: "look"},
 		{name: "the other name of the file", text: `printf '{"action":"block","reason":"no"}' >"$CHRYS_HOOK_RESULT"`, effect: events.EffectBlock, reason: "no"},
 		{name: "a file put in its place", text: `cd "${CHRYS_HOOK_RESULT%/*}"; printf '{"action":"ask"}' >new; mv new "$CHRYS_HOOK_RESULT"`, effect: events.EffectAsk},
@@ -349,8 +371,8 @@ func TestRuntimes(t *testing.T) {
 		{"a.pl", "perl", "perl SCRIPT x"},
 		{"a.ps1", "pwsh", "pwsh -File SCRIPT x"},
 		{"a.ps1", "powershell", "powershell -File SCRIPT x"},
-		{"a", "python3", "python3 SCRIPT x"},
-		{"a.txt", "python3", "python3 SCRIPT x"},
+		{"icode/a", "python3", "python3 SCRIPT x"},
+		{"icode/a.txt", "python3", "python3 SCRIPT x"},
 	} {
 		t.Run(tc.script+" with "+tc.runtimes, func(t *testing.T) {
 			r := newRoom(t)
@@ -358,8 +380,11 @@ func TestRuntimes(t *testing.T) {
 				r.fakeRuntime(name)
 			}
 			r.environ = []string{"PATH=" + r.home}
-			script := r.write(tc.script, "", 0o600)
-			got := r.run(r.hook("run: {type: script, path: "+tc.script+", args: [x]}", "execution: {mode: blocking}"))
+			name, icode := strings.CutPrefix(tc.script, "icode/")
+			script := r.write(name, "", 0o600)
+			h := r.hook("run: {type: script, path: "+name+", args: [x]}", "execution: {mode: blocking}")
+			h.icode = icode
+			got := r.run(h)
 			if want := strings.NewReplacer("SCRIPT", script, "HOME", r.home).Replace(tc.want) + "\n"; got.Stdout != want || got.Effect != events.EffectAllow {
 				t.Errorf("%q, want %q: %+v", got.Stdout, want, got)
 			}

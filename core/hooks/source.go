@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/fermata-hitl/fermata/events"
 )
@@ -93,10 +94,10 @@ func (src source) locate() text {
 func hiddenBy(dir string) error {
 	_, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s is a link to nothing", dir)
+		return tell("%s is a link to nothing", dir)
 	}
 	if err == nil {
-		return fmt.Errorf("%s cannot be looked into", dir)
+		return tell("%s cannot be looked into", dir)
 	}
 	return err
 }
@@ -111,7 +112,7 @@ func (src source) read() text {
 	t.data, t.err = readRegular(t.file, maxFile+1)
 	if errors.Is(t.err, fs.ErrNotExist) {
 		if _, linked := os.Lstat(t.file); linked == nil {
-			t.err = fmt.Errorf("%s is a link to nothing", t.file)
+			t.err = tell("%s is a link to nothing", t.file)
 		}
 	}
 	if t.err == nil {
@@ -121,23 +122,45 @@ func (src source) read() text {
 	return t
 }
 
-// readRegular reads at most limit bytes. It refuses what is no plain file, so
-// that a pipe cannot hold the core.
+// readRegular reads at most limit bytes of a file that says what holds. It refuses
+// one that everybody can write.
 func readRegular(path string, limit int64) ([]byte, error) {
+	data, mode, err := readPlain(path, limit)
+	if err == nil && mode.Perm()&0o002 != 0 {
+		return nil, tell("%s can be written by everybody, so its rules are nobody's; run chmod o-w on it", path)
+	}
+	return data, err
+}
+
+// readPlain reads at most limit bytes. It refuses what is no plain file, so that a
+// pipe cannot hold the core.
+func readPlain(path string, limit int64) ([]byte, fs.FileMode, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer f.Close()
-	switch info, err := f.Stat(); {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a plain file", path)
-	case info.Mode().Perm()&0o002 != 0:
-		return nil, fmt.Errorf("%s can be written by everybody, so its rules are nobody's; run chmod o-w on it", path)
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
 	}
-	return io.ReadAll(io.LimitReader(f, limit))
+	if !info.Mode().IsRegular() {
+		return nil, 0, tell("%s is not a plain file", path)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit))
+	return data, info.Mode(), err
+}
+
+// physical is a directory as the system finds it, where its path goes up: behind a
+// link, .. is the parent of what the link names, and not of the link.
+func physical(dir string) string {
+	if !slices.Contains(strings.Split(dir, string(filepath.Separator)), "..") {
+		return dir
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		return real
+	}
+	return dir
 }
 
 // part is what one source brings to the rules of a working directory.

@@ -90,7 +90,7 @@ func NewStore(o StoreOptions) *Store {
 // compared. A text that somebody is still writing is waited for: half of the
 // rules can be well-formed, and so can none.
 func (s *Store) For(cwd string) (*Set, error) {
-	d := s.directory(cwd)
+	d := s.directory(physical(cwd))
 	if last := d.last.Load(); last != nil && s.holds(d, last) {
 		return last.set, last.err
 	}
@@ -196,7 +196,7 @@ func (s *Store) calm(d *directory, seen sight, parts []part) (sight, []part, []w
 			since = time.Now()
 		}
 		if time.Since(begun) > calmLimit {
-			const message = "a hooks file is being written all the time; nobody knows which rules hold"
+			message := tell("a hooks file is being written all the time; nobody knows which rules hold")
 			return seen, parts, nil, invalid(unresting(parts), 1, 1, message)
 		}
 	}

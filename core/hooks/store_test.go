@@ -118,7 +118,7 @@ func TestStoreOrder(t *testing.T) {
 	if got := findings(set.Warnings); got != " same_id,  same_id,  same_id" {
 		t.Errorf("%q", got)
 	}
-	if w := set.Warnings[0]; w.File != g.at(".chrys/hooks/hooks.yaml") || !strings.Contains(w.Message, g.at(".fermata/hooks.yaml")) || w.Hook != "same" {
+	if w := set.Warnings[0]; w.File != g.at(".chrys/hooks/hooks.yaml") || !strings.Contains(w.Message.Error(), g.at(".fermata/hooks.yaml")) || w.Hook != "same" {
 		t.Errorf("%+v", w)
 	}
 }
@@ -233,7 +233,7 @@ func TestStoreOnInvalidWarn(t *testing.T) {
 	}
 	g.o.OnInvalidWarn = true
 	set := g.set()
-	if ids(set) != "icode" || len(set.Notices) != 1 || !strings.Contains(set.Notices[0], broken+":1:7") {
+	if ids(set) != "icode" || len(set.Notices) != 1 || !strings.Contains(set.Notices[0].Error(), broken+":1:7") {
 		t.Errorf("%s %q", ids(set), set.Notices)
 	}
 	g.write(broken, named("own"))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -66,7 +65,7 @@ func (s *Store) readTrust() trusts {
 		t, err = decodeTrust(data)
 	}
 	if err != nil {
-		return trusts{damage: fmt.Errorf("the trust file %s is damaged: %w", s.o.TrustFile, err)}
+		return trusts{damage: tell("the trust file %s is damaged: %s", s.o.TrustFile, err)}
 	}
 	return trusts{trustFile: t}
 }
@@ -74,7 +73,7 @@ func (s *Store) readTrust() trusts {
 // decodeTrust reads the trust file's text, strictly: a yes is not to be guessed.
 func decodeTrust(data []byte) (trustFile, error) {
 	if len(data) > maxTrustFile {
-		return trustFile{}, errors.New("the file is too large")
+		return trustFile{}, tell("the file is too large")
 	}
 	canonical, err := core.Canonical(data)
 	if err != nil {
@@ -91,7 +90,7 @@ func decodeTrust(data []byte) (trustFile, error) {
 		return trustFile{}, err
 	}
 	if !bytes.Equal(canonical, again) {
-		return trustFile{}, errors.New("it is not what Fermata writes")
+		return trustFile{}, tell("it is not what Fermata writes")
 	}
 	return t, t.check()
 }
@@ -108,12 +107,12 @@ func (t trustFile) encode() []byte {
 // check wants every value to be one that trusting could have written.
 func (t trustFile) check() error {
 	if t.Version != 1 {
-		return fmt.Errorf("its version is %d; this core reads version 1 only", t.Version)
+		return tell("its version is %d; this core reads version 1 only", t.Version)
 	}
 	dirs := map[string]bool{}
 	for _, p := range t.Projects {
 		if !filepath.IsAbs(p.Dir) || filepath.Clean(p.Dir) != p.Dir || dirs[p.Dir] || len(p.Files) == 0 {
-			return fmt.Errorf("its entry for %q is damaged", clip(p.Dir))
+			return tell("its entry for %q is damaged", clip(p.Dir))
 		}
 		dirs[p.Dir] = true
 		if err := p.check(); err != nil {
@@ -128,13 +127,13 @@ func (p trustedProject) check() error {
 	for _, f := range p.Files {
 		place := path.Dir(f.Path)
 		if !filepath.IsLocal(f.Path) || path.Clean(f.Path) != f.Path || places[place] || !filepath.IsAbs(f.Real) || !isDigest(f.Digest) {
-			return fmt.Errorf("its entry for %q of %q is damaged", clip(f.Path), clip(p.Dir))
+			return tell("its entry for %q of %q is damaged", clip(f.Path), clip(p.Dir))
 		}
 		places[place] = true
 		scripts := map[string]bool{}
 		for _, s := range f.Scripts {
 			if s.Path == "" || scripts[s.Path] || !isDigest(s.Digest) {
-				return fmt.Errorf("its entry for %q of %q is damaged", clip(s.Path), clip(p.Dir))
+				return tell("its entry for %q of %q is damaged", clip(s.Path), clip(p.Dir))
 			}
 			scripts[s.Path] = true
 		}
@@ -147,8 +146,10 @@ func isDigest(d events.Digest) bool {
 	return err == nil
 }
 
-// damageHint tells a person what to do about a damaged trust file.
-const damageHint = "repair it, or remove it and run fermata hooks trust in each project again"
+// damaged tells a person what to do about a damaged trust file.
+func damaged(damage error) Message {
+	return tell("%s; repair it, or remove it and run fermata hooks trust in each project again", damage)
+}
 
 // files lists what was trusted of a project.
 func (t trustFile) files(root string) []trustedFile {
@@ -188,7 +189,7 @@ func (p *part) compare(was trustedFile) {
 	p.pins = pins{}
 	for _, s := range was.Scripts {
 		p.pins[s.Path] = s.Digest
-		if kind := changedScript(filepath.Join(p.dir, s.Path), s.Digest); kind != "" {
+		if kind := changedScript(p.dir, s.Path, s.Digest); kind != "" {
 			p.changes = append(p.changes, Change{p.named(s.Path), kind})
 		}
 	}
@@ -222,14 +223,17 @@ func (p *part) changedFrom(was trustedFile) ChangeKind {
 	return ""
 }
 
-// changedScript says how a script differs from the one that was trusted.
-func changedScript(path string, was events.Digest) ChangeKind {
-	now, err := digestRegular(path)
+// changedScript says how a script of a hooks file's directory differs from the one
+// that was trusted.
+func changedScript(dir, script string, was events.Digest) ChangeKind {
+	now, err := digestRegular(filepath.Join(dir, script))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return ChangedGone
 	case err != nil:
 		return ChangedUnreadable
+	case isReachedByLink(dir, script):
+		return ChangedLink
 	case now != was:
 		return ChangedContent
 	}
@@ -243,9 +247,21 @@ func digestRegular(path string) (events.Digest, error) {
 		return "", err
 	}
 	if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is not a plain file", path)
+		return "", tell("%s is not a plain file", path)
 	}
 	return digestFile(path)
+}
+
+// isReachedByLink reports whether a link stands between a directory and a script
+// that is named within it. What it leads to can be another file in the moment in
+// which the script is started, and the same again afterwards.
+func isReachedByLink(dir, script string) bool {
+	base, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return false
+	}
+	real, err := filepath.EvalSymlinks(filepath.Join(dir, script))
+	return err == nil && real != filepath.Join(base, script)
 }
 
 func isLink(path string) bool {

@@ -22,7 +22,7 @@ func TestTrustDecidesWhetherAProjectCounts(t *testing.T) {
 	script := g.write(".fermata/check.sh", "exit 0\n")
 
 	before := g.set()
-	if ids(before) != "global" || len(before.Notices) != 1 || !strings.Contains(before.Notices[0], file) {
+	if ids(before) != "global" || len(before.Notices) != 1 || !strings.Contains(before.Notices[0].Error(), file) {
 		t.Errorf("never trusted: %s, notices %q", ids(before), before.Notices)
 	}
 	kept := g.store()
@@ -112,6 +112,10 @@ func TestTrustEndsWithEveryChange(t *testing.T) {
 			g.ok(os.Remove(g.at(script)))
 			g.ok(os.Mkdir(g.at(script), 0o700))
 		}},
+		{"the script a link to the same text", script + " link", func(g *ground) {
+			g.ok(os.Rename(g.at(script), g.at("moved.sh")))
+			g.ok(os.Symlink("../moved.sh", g.at(script)))
+		}},
 		{"both", own + " gone, " + script + " changed", func(g *ground) {
 			g.ok(os.Remove(g.at(own)))
 			g.write(script, "exit 1\n")
@@ -145,7 +149,7 @@ func TestTrustEndsWithEveryChange(t *testing.T) {
 
 func hasFinding(all []Finding, code FindingCode, severity Severity) bool {
 	for _, f := range all {
-		if f.Code == code && f.Severity == severity && f.Message != "" && f.File != "" {
+		if f.Code == code && f.Severity == severity && f.Message.Error() != "" && f.File != "" {
 			return true
 		}
 	}
@@ -342,6 +346,24 @@ func TestTrustFollowsTheDirectory(t *testing.T) {
 	}
 	if set, err := store.For(other); err != nil || ids(set) != "" || len(set.Notices) != 1 {
 		t.Error("moved to another place it was not trusted:", err)
+	}
+}
+
+// Behind a link, .. is the parent of what the link names: there the call runs, and
+// there its rules are.
+func TestTrustFollowsTheSystemsWay(t *testing.T) {
+	g := newGround(t)
+	g.write(".fermata/hooks.yaml", named("own"))
+	g.trust()
+	g.ok(os.Mkdir(filepath.Join(g.project, "below"), 0o700))
+	g.ok(os.Mkdir(filepath.Join(g.root, "elsewhere"), 0o700))
+	g.ok(os.Symlink(filepath.Join(g.project, "below"), filepath.Join(g.root, "elsewhere", "link")))
+	cwd := filepath.Join(g.root, "elsewhere", "link") + "/.."
+	if set, err := g.store().For(cwd); err != nil || ids(set) != "own" {
+		t.Error(err, set)
+	}
+	if dir := g.store().Inspect(cwd).Dir; dir != resolve(g.project) {
+		t.Error(dir)
 	}
 }
 

@@ -2,7 +2,6 @@ package hooks
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -17,12 +16,12 @@ const lockWait = 10 * time.Second
 // removed it could hold a lock that nobody else sees.
 func lockTrust(file string) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return nil, fmt.Errorf("make the place of the trust file: %w", err)
+		return nil, tell("the place of the trust file could not be made: %s", err)
 	}
 	path := file + ".lock"
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open the lock of the trust file: %w", err)
+		return nil, tell("the lock of the trust file could not be opened: %s", err)
 	}
 	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -32,7 +31,7 @@ func lockTrust(file string) (unlock func(), err error) {
 		held := errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR)
 		if !held || time.Since(begun) > lockWait {
 			_ = f.Close()
-			return nil, fmt.Errorf("take the lock %s, which another process may hold: %w", path, err)
+			return nil, tell("the lock %s could not be taken, another process may hold it: %s", path, err)
 		}
 	}
 }
@@ -40,10 +39,10 @@ func lockTrust(file string) (unlock func(), err error) {
 // writeTrust puts a new trust file in the place of the old one.
 func writeTrust(file string, data []byte) error {
 	if len(data) > maxTrustFile {
-		return fmt.Errorf("the trust file %s would be too large; take trust back where it is not needed", file)
+		return tell("the trust file %s would be too large; take trust back where it is not needed", file)
 	}
 	if err := replaceFile(file, data); err != nil {
-		return fmt.Errorf("write the trust file: %w", err)
+		return tell("the trust file could not be written: %s", err)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ type ConfigError struct {
 	Line    int
 	Column  int
 	Path    string
-	Message string
+	Message Message
 	// Finding says what sort of mistake it is, Hook whose; "" when it is in no
 	// hook or before its id.
 	Finding FindingCode
@@ -30,12 +30,19 @@ type ConfigError struct {
 }
 
 // Error implements error: file:line:column: path: message.
-func (e *ConfigError) Error() string {
-	place := fmt.Sprintf("%s:%d:%d: ", e.File, e.Line, e.Column)
-	if e.Path != "" {
-		place += e.Path + ": "
+func (e *ConfigError) Error() string { return e.In(fmt.Sprintf) }
+
+// In gives the error in the language of say, as [Message.In] does.
+func (e *ConfigError) In(say func(text string, args ...any) string) string {
+	return tell("%s:%d:%d: %s", e.File, e.Line, e.Column, e.about()).In(say)
+}
+
+// about is the message with the field that it is about.
+func (e *ConfigError) about() Message {
+	if e.Path == "" {
+		return e.Message
 	}
-	return place + e.Message
+	return tell("%s: %s", e.Path, e.Message)
 }
 
 // Code is [events.CodeHooksConfigInvalid].
@@ -80,45 +87,45 @@ func (d *document) value(node *yaml.Node, path string) value {
 
 func (v value) present() bool { return v.node != nil }
 
-func (v value) problem(f FindingCode, format string, args ...any) *ConfigError {
-	e := invalid(v.doc.file, v.at.Line, v.at.Column, fmt.Sprintf(format, args...))
+func (v value) problem(f FindingCode, text sentence, args ...any) *ConfigError {
+	e := invalid(v.doc.file, v.at.Line, v.at.Column, tell(text, args...))
 	e.Path, e.Finding, e.Hook = v.path, f, v.doc.hook
 	return e
 }
 
-func (v value) fail(format string, args ...any) {
+func (v value) fail(text sentence, args ...any) {
 	if v.doc.err == nil {
-		v.doc.err = v.problem(FindingInvalid, format, args...)
+		v.doc.err = v.problem(FindingInvalid, text, args...)
 	}
 }
 
-func (v value) warn(f FindingCode, format string, args ...any) {
-	v.doc.warnings = append(v.doc.warnings, *v.problem(f, format, args...))
+func (v value) warn(f FindingCode, text sentence, args ...any) {
+	v.doc.warnings = append(v.doc.warnings, *v.problem(f, text, args...))
 }
 
-func (v value) matchesNothing(format string, args ...any) {
-	v.warn(FindingMatchesNothing, format, args...)
+func (v value) matchesNothing(text sentence, args ...any) {
+	v.warn(FindingMatchesNothing, text, args...)
 }
 
 // kind names what stands here, for messages.
-func (v value) kind() string {
+func (v value) kind() Message {
 	switch v.node.Kind {
 	case yaml.MappingNode:
-		return "an object"
+		return tell("an object")
 	case yaml.SequenceNode:
-		return "a list"
+		return tell("a list")
 	}
 	switch v.node.ShortTag() {
 	case "!!str":
-		return "a string"
+		return tell("a string")
 	case "!!bool":
-		return "true or false"
+		return tell("true or false")
 	case "!!null":
-		return "nothing"
+		return tell("nothing")
 	case "!!int", "!!float":
-		return "a number"
+		return tell("a number")
 	}
-	return "a value of type " + v.node.ShortTag()
+	return tell("a value of type %s", v.node.ShortTag())
 }
 
 func (v value) isNull() bool {
@@ -180,7 +187,7 @@ func (v value) flag(absent bool) bool {
 func (v value) choice(absent string, words ...string) string {
 	s := v.text(absent)
 	if v.present() && v.doc.err == nil && !slices.Contains(words, s) {
-		v.fail("must be one of %s, not %q", strings.Join(words, ", "), clip(s))
+		v.fail("must be one of %s, not %q", joined("%s, %s", words...), clip(s))
 		return absent
 	}
 	return s
@@ -203,7 +210,7 @@ func (v value) seconds(absent time.Duration) time.Duration {
 	case f < 0:
 		v.fail("must not be negative")
 	case f > maxSeconds:
-		v.fail("must be at most %.0f seconds", maxSeconds)
+		v.fail("must be at most %d seconds", int(maxSeconds))
 	default:
 		return time.Duration(f * float64(time.Second))
 	}
@@ -311,7 +318,7 @@ func (v value) object(known ...string) object {
 	o := object{v, map[string]value{}}
 	for _, e := range v.entries() {
 		if !slices.Contains(known, e.key) {
-			e.value.fail("unknown key; known here: %s", strings.Join(known, ", "))
+			e.value.fail("unknown key; known here: %s", joined("%s, %s", known...))
 		}
 		o.fields[e.key] = e.value
 	}

@@ -61,7 +61,7 @@ func New(q events.Question, args []byte, home string, w words.Words) Card {
 			c.Fields[i].Name = Whole(q.Kind, w)
 		}
 	}
-	if q.Path != topPath {
+	if q.Path != events.MainPath {
 		c.Path = Line(q.Path)
 	}
 	c.Genuine = c.Digest == q.Version.Digest
@@ -73,9 +73,6 @@ func New(q events.Question, args []byte, home string, w words.Words) Card {
 	}
 	return c
 }
-
-// topPath is the path of what the agent itself wants.
-const topPath = "main"
 
 // Whole names a value that has no name of its own: an input is a message.
 func Whole(k events.Kind, w words.Words) string {

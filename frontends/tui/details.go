@@ -23,8 +23,11 @@ func (m *Model) toggleDetails(d *dialog) {
 	}
 	text := m.detailText(d)
 	d.details = &box{text: text, bytes: len(text), raw: text, bare: true}
-	d.details.layout(m.width - 5)
+	d.details.layout(m.width - detailMargin)
 }
+
+// detailMargin is what the frame takes of the details' width.
+const detailMargin = 5
 
 func (m *Model) detailText(d *dialog) string {
 	q := d.q

@@ -291,3 +291,24 @@ func TestB108ARepeatNamesItsChanges(t *testing.T) {
 		}
 	})
 }
+
+// TestDetailsFollowTheWindow: a window that changes its size shows the details as
+// if they had been opened in it.
+func TestDetailsFollowTheWindow(t *testing.T) {
+	for _, from := range []int{40, 200} {
+		bubble(t, 80, 24, func(tm *terminal) {
+			tm.ask(tricky())
+			tm.settle()
+			tm.press("?")
+			want := tm.text()
+			tm.send(tea.WindowSizeMsg{Width: from, Height: 24})
+			synctest.Wait()
+			tm.press("?", "?")
+			tm.send(tea.WindowSizeMsg{Width: 80, Height: 24})
+			synctest.Wait()
+			if got := tm.text(); got != want {
+				t.Errorf("opened at %d, seen at 80:\n%s\nwant:\n%s", from, got, want)
+			}
+		})
+	}
+}

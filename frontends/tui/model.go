@@ -101,6 +101,9 @@ func (m *Model) handle(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
+		if d := m.dialog; d != nil && d.details != nil {
+			d.details.layout(m.width - detailMargin)
+		}
 	case tea.BackgroundColorMsg:
 		m.style = newStyles(msg.IsDark())
 	case tea.ResumeMsg:

@@ -57,6 +57,20 @@ func TestPrompt(t *testing.T) {
 			}
 		}
 	})
+	t.Run("B103 a message that was changed", func(t *testing.T) {
+		q := input(events.KindUserPrompt, `"now"`)
+		q.Attempt, q.Previous, q.Version.N = 1, 0, 1
+		q.Changed = []events.Change{{Old: []byte(`"then"`), New: []byte(`"now"`)}}
+		out := &strings.Builder{}
+		if _, _, err := Prompt(t.Context(), strings.NewReader("c\n"), out, words.In(words.English), q, q.Args); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"message −", "then", "message +"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%q is not shown in\n%s", want, out)
+			}
+		}
+	})
 	t.Run("context", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -1,6 +1,6 @@
 package words
 
-// catalogue is read only.
+// catalogue is read only: what screens say, apart from codes.
 var catalogue = map[Key]text{
 	Continue:         {"Continue", "继续"},
 	Cancel:           {"Cancel", "取消"},
@@ -119,33 +119,4 @@ var catalogue = map[Key]text{
 	FlagSocket:    {"the core's socket (default: where this user's core listens)", "核心的套接字（默认：当前用户的核心所在处）"},
 	NotATerminal:  {"needs a terminal; without one use: core questions, core answer", "需要终端；没有终端时请用：core questions、core answer"},
 	CannotConnect: {"cannot reach a core: %s", "无法连接核心：%s"},
-
-	"kind.tool_call":   {"tool call", "工具调用"},
-	"kind.user_prompt": {"your message", "你的消息"},
-	"kind.injection":   {"added message", "插入的消息"},
-	"kind.retry_note":  {"retry note", "重试说明"},
-
-	"scope.project": {"project", "项目"},
-	"scope.global":  {"global", "全局"},
-
-	"frontend.tui": {"in a terminal", "终端里"},
-	"frontend.acp": {"in the editor", "编辑器里"},
-	"frontend.web": {"on a page", "网页上"},
-	"frontend.cli": {"on the command line", "命令行上"},
-
-	"answer.continue":            {"continued", "选择了继续"},
-	"answer.cancel":              {"cancelled", "选择了取消"},
-	"answer.client_cancelled":    {"cancelled in the editor", "在编辑器里取消了"},
-	"answer.proceed_once":        {"allowed it once", "允许了一次"},
-	"answer.proceed_always":      {"allowed it for good", "选择了始终允许"},
-	"answer.proceed_always_tool": {"allowed the tool for good", "始终允许了该工具"},
-	"answer.proceed_always_server": {
-		"allowed the server for good", "始终允许了该服务器",
-	},
-	"answer.modify_with_editor": {"edited it", "作了编辑"},
-
-	"outcome.ok":      {"ran", "已运行"},
-	"outcome.failed":  {"ran, failed", "运行失败"},
-	"outcome.not_run": {"did not run", "未运行"},
-	"outcome.unknown": {"outcome unknown", "结果不明"},
 }

@@ -1,7 +1,7 @@
 package words
 
-// codes is read only: the closed tables of the core, in words. A test holds it
-// complete against package events.
+// codes is read only: closed tables in words, and what each key of config.yaml
+// does. A test holds it complete against the code that the tables come from.
 var codes = map[Key]text{
 	"end.continue":          {"continued", "已继续"},
 	"end.cancel":            {"cancelled", "已取消"},
@@ -60,6 +60,35 @@ var codes = map[Key]text{
 	"reject.log_unavailable":   {"the log cannot take it now", "日志暂时无法写入"},
 	"reject.internal":          {"a fault in the core", "核心出现故障"},
 
+	"kind.tool_call":   {"tool call", "工具调用"},
+	"kind.user_prompt": {"your message", "你的消息"},
+	"kind.injection":   {"added message", "插入的消息"},
+	"kind.retry_note":  {"retry note", "重试说明"},
+
+	"scope.project": {"project", "项目"},
+	"scope.global":  {"global", "全局"},
+
+	"frontend.tui": {"in a terminal", "终端里"},
+	"frontend.acp": {"in the editor", "编辑器里"},
+	"frontend.web": {"on a page", "网页上"},
+	"frontend.cli": {"on the command line", "命令行上"},
+
+	"answer.continue":            {"continued", "选择了继续"},
+	"answer.cancel":              {"cancelled", "选择了取消"},
+	"answer.client_cancelled":    {"cancelled in the editor", "在编辑器里取消了"},
+	"answer.proceed_once":        {"allowed it once", "允许了一次"},
+	"answer.proceed_always":      {"allowed it for good", "选择了始终允许"},
+	"answer.proceed_always_tool": {"allowed the tool for good", "始终允许了该工具"},
+	"answer.proceed_always_server": {
+		"allowed the server for good", "始终允许了该服务器",
+	},
+	"answer.modify_with_editor": {"edited it", "作了编辑"},
+
+	"outcome.ok":      {"ran", "已运行"},
+	"outcome.failed":  {"ran, failed", "运行失败"},
+	"outcome.not_run": {"did not run", "未运行"},
+	"outcome.unknown": {"outcome unknown", "结果不明"},
+
 	"effect.allow":           {"lets it go on", "放行"},
 	"effect.block":           {"refuses", "拒绝"},
 	"effect.modify":          {"changes the arguments", "改动参数"},
@@ -80,6 +109,7 @@ var codes = map[Key]text{
 	"does.allow": {"allows", "放行"},
 	"does.block": {"refuses", "拒绝"},
 	"does.ask":   {"asks", "询问"},
+	"does.run":   {"runs a program", "运行程序"},
 
 	"why.off":         {"switched off", "已停用"},
 	"why.other_call":  {"not about this call", "与此调用无关"},
@@ -91,13 +121,6 @@ var codes = map[Key]text{
 	"trust.trusted": {"trusted", "已信任"},
 	"trust.changed": {"changed since it was trusted: gated calls are refused", "信任之后有改动：把关的调用会被拒绝"},
 
-	"changed.changed":    {"has changed", "内容有变"},
-	"changed.gone":       {"is gone", "已不存在"},
-	"changed.unreadable": {"cannot be read", "无法读取"},
-	"changed.link":       {"leads to another place", "指向了别处"},
-	"changed.shadowed":   {"is hidden by another hooks file beside it", "被旁边的另一个钩子文件取代"},
-	"changed.unknown":    {"nobody knows whether it was trusted", "无法得知是否曾受信任"},
-
 	"severity.error":   {"error", "错误"},
 	"severity.warning": {"warning", "警告"},
 
@@ -107,12 +130,14 @@ var codes = map[Key]text{
 	"finding.fails_open":          {"fails open", "失败时会放行"},
 	"finding.never_blocks":        {"decides nothing", "不作任何决定"},
 	"finding.matches_nothing":     {"matches nothing", "匹配不到任何调用"},
+	"finding.foreign_name":        {"a name of some agents only", "只有部分代理使用的名称"},
 	"finding.python_text":         {"counts on Python's way to write", "依赖 Python 的书写方式"},
 	"finding.bad_regex":           {"a pattern is not readable", "正则表达式无法解读"},
 	"finding.cannot_start":        {"cannot start", "无法启动"},
 	"finding.not_pinned":          {"not covered by trust", "不在信任范围内"},
 	"finding.no_filter":           {"no filter", "没有筛选条件"},
 	"finding.same_id":             {"the same id twice", "标识重复"},
+	"finding.not_read":            {"not read", "不会读取"},
 	"finding.blocking_durable":    {"durable in vain", "durable 无效"},
 
 	"setting.mode":                         {"what the log survives: power (default) or process", "日志能经受什么：power（断电，默认）或 process（进程被杀）"},

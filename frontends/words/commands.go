@@ -231,6 +231,7 @@ var commands = map[Key]text{
 	},
 	RunTooLarge:    {"the payload is larger than 4 MiB; a core would refuse it too", "payload 超过 4 MiB；核心也会拒绝"},
 	RunBadPayload:  {"the payload is not understood: %s", "无法理解 payload：%s"},
+	RunWrongType:   {"%s: %s where %s belongs", "%s：应为 %[3]s，而不是 %[2]s"},
 	RunWantsMember: {"the payload is missing %s", "payload 缺少 %s"},
 	RunOtherEvent:  {"the payload is one of %s, not of %s", "payload 属于 %s，而不是 %s"},
 	RunUntrusted: {

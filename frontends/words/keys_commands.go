@@ -165,6 +165,7 @@ const (
 	RunWantsPayload   Key = "cli_run_wants_payload"
 	RunTooLarge       Key = "cli_run_too_large"
 	RunBadPayload     Key = "cli_run_bad_payload"
+	RunWrongType      Key = "cli_run_wrong_type"
 	RunWantsMember    Key = "cli_run_wants_member"
 	RunOtherEvent     Key = "cli_run_other_event"
 	RunUntrusted      Key = "cli_run_untrusted"

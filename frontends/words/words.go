@@ -7,10 +7,12 @@ package words
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// Key names one text of the catalogue.
+// Key names one text of the catalogue. The texts of rooms that know no
+// catalogue are named by their English.
 type Key string
 
 // Language is a language of the catalogue.
@@ -46,21 +48,38 @@ func Choose(option string, getenv func(string) string) Language {
 	return English
 }
 
-// Say gives the text of a key with its arguments filled in. A key that the
-// catalogue does not know is given back as it is.
+// Saying is what another room tells a person: texts of the catalogue with their
+// arguments. In puts it together as say gives each text.
+type Saying interface {
+	In(say func(text string, args ...any) string) string
+}
+
+// Say gives the text of a key with its arguments filled in. A [Saying] among
+// them is said in the same language. A key that the catalogue does not know is
+// taken for the text itself.
 func (w Words) Say(k Key, args ...any) string {
-	t, ok := find(k)
-	if !ok {
-		return string(k)
-	}
-	s := t.en
-	if w.lang == Chinese {
-		s = t.zh
+	s := string(k)
+	if t, ok := find(k); ok {
+		s = t.en
+		if w.lang == Chinese {
+			s = t.zh
+		}
 	}
 	if len(args) == 0 {
 		return s
 	}
-	return fmt.Sprintf(s, args...)
+	said := slices.Clone(args)
+	for i, a := range args {
+		if a, ok := a.(Saying); ok {
+			said[i] = w.Tell(a)
+		}
+	}
+	return fmt.Sprintf(s, said...)
+}
+
+// Tell says what another room tells.
+func (w Words) Tell(s Saying) string {
+	return s.In(func(text string, args ...any) string { return w.Say(Key(text), args...) })
 }
 
 // End tells how a question ended: an end reason in words.
@@ -93,16 +112,13 @@ func (w Words) Setting(name string) string { return w.code("setting.", name) }
 // Trust tells whether a hooks file counts.
 func (w Words) Trust(state string) string { return w.code("trust.", state) }
 
-// Changed tells in which way a trusted file is not as it was.
-func (w Words) Changed(kind string) string { return w.code("changed.", kind) }
-
 // Severity names how much a finding about a hooks file matters.
 func (w Words) Severity(severity string) string { return w.code("severity.", severity) }
 
 // Finding tells what a finding about a hooks file means.
 func (w Words) Finding(code string) string { return w.code("finding.", code) }
 
-// Does tells what a rule without a program does.
+// Does tells what a rule does, or would do.
 func (w Words) Does(action string) string { return w.code("does.", action) }
 
 // Effect tells what a hook said.
@@ -157,5 +173,6 @@ func find(k Key) (text, bool) {
 			return t, true
 		}
 	}
-	return text{}, false
+	zh, ok := sentences[k]
+	return text{string(k), zh}, ok
 }

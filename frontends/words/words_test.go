@@ -25,6 +25,15 @@ func all() map[Key]text {
 	return m
 }
 
+// spoken is every text: also the sentences, whose keys are their English.
+func spoken() map[Key]text {
+	m := all()
+	for en, zh := range sentences {
+		m[en] = text{string(en), zh}
+	}
+	return m
+}
+
 var verb = regexp.MustCompile(`%(\[(\d+)\])?([a-z])`)
 
 // verbs gives the verb of each argument, whatever the order in the text.
@@ -42,7 +51,7 @@ func verbs(s string) map[int]string {
 }
 
 func TestB125EveryTextInBothLanguages(t *testing.T) {
-	for k, x := range all() {
+	for k, x := range spoken() {
 		if x.en == "" || x.zh == "" || x.en == x.zh && strings.ContainsFunc(letters(x.en), unicode.IsLetter) {
 			t.Errorf("%s: en %q and zh %q must both be there and differ", k, x.en, x.zh)
 		}
@@ -222,9 +231,10 @@ var codesIn = map[string]map[string]string{
 		"EndReason": "end.", "Code": "code.", "Reject": "reject.", "Answer": "answer.", "Outcome": "outcome.", "Kind": "kind.",
 		"Scope": "scope.", "FrontendKind": "frontend.", "Effect": "effect.", "Cause": "cause.", "NotApplied*": "not_applied.",
 	},
-	"../../core/hooks/report.go": {"TrustState": "trust.", "ChangeKind": "changed."},
+	"../../core/hooks/report.go": {"TrustState": "trust."},
 	"../../core/hooks/lint.go":   {"Severity": "severity.", "FindingCode": "finding."},
-	"../../cmd/core/dryrun.go":   {"why*": "why.", "would*": "does."},
+	"../../cmd/core/dryrun.go":   {"why*": "why."},
+	"../../events/agent.go":      {"Would": "does."},
 }
 
 var setting = regexp.MustCompile(`\{Name: "([a-z_.]+)"`)
@@ -308,6 +318,26 @@ func TestUnknownCodesAreShownAsTheyAre(t *testing.T) {
 		t.Errorf("unknown language: got %q", got)
 	}
 	if got := In(Chinese).Say(After, "选择了继续", "3.1 s"); got != "3.1 s后选择了继续" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// pair is said by another room.
+type pair struct{ a, b any }
+
+func (p pair) In(say func(text string, args ...any) string) string { return say("%s, %s", p.a, p.b) }
+
+func TestB125WhatAnotherRoomSaysIsInTheSameLanguage(t *testing.T) {
+	nested := pair{pair{"a", "b"}, "c"}
+	for lang, want := range map[Language]string{English: "a, b, c", Chinese: "a、b、c"} {
+		if got := In(lang).Tell(nested); got != want {
+			t.Errorf("%s: got %q", lang, got)
+		}
+		if got := In(lang).Say(YouTook, nested); !strings.HasSuffix(got, want) {
+			t.Errorf("%s: got %q", lang, got)
+		}
+	}
+	if got := In(Chinese).Say("a text %s knows", "nobody"); got != "a text nobody knows" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -176,8 +176,8 @@ func (h *house) feed(p engine.Place, _ string, _ uint64, live events.Live) {
 
 func (h *house) proposal() core.Proposal {
 	return core.Proposal{
-		Operation: newID(), Secret: "a secret of the asker", Agent: "generic", Native: "bench", Cwd: "/", Path: "main",
-		Kind: events.KindToolCall, Event: events.BeforeToolCall,
+		Operation: newID(), Secret: "a secret of the asker", Agent: "generic", Native: "bench", Cwd: "/", Path: events.MainPath,
+		Kind: events.KindToolCall,
 		Tool: events.Tool{Name: "write", Kind: "filesystem.write"}, Args: []byte(argument()),
 	}
 }
@@ -197,7 +197,7 @@ func (h *house) verdict(ctx context.Context) (core.Proposal, error) {
 
 // leave ends an operation as its asker does: it confirms and goes.
 func (h *house) leave(ctx context.Context, p core.Proposal) error {
-	err := h.eng.Receipt(ctx, p.Operation, p.Secret)
+	err := h.eng.Receipt(ctx, p.Operation, p.Secret, "")
 	h.eng.Gone(p.Operation, p.Secret, events.EndAgentGone)
 	return err
 }
@@ -232,11 +232,20 @@ func (c counted) Append(ctx context.Context, e journal.Entry) (uint64, error) {
 
 func newID() events.ID { return engine.NewID(time.Now()) }
 
-// writeRule puts a hooks file into the configuration below dir.
+// fresh is how long a file counts as one that somebody may still be writing: the
+// core reads it at each call. A person's rules are older.
+const fresh = 2 * time.Second
+
+// writeRule puts a hooks file into the configuration below dir, and waits until
+// it is not fresh any more.
 func writeRule(dir, rule string) error {
 	config := filepath.Join(dir, "c")
 	if err := os.MkdirAll(config, 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(config, "hooks.yaml"), []byte(rule), 0o600)
+	if err := os.WriteFile(filepath.Join(config, "hooks.yaml"), []byte(rule), 0o600); err != nil {
+		return err
+	}
+	time.Sleep(fresh + 100*time.Millisecond)
+	return nil
 }

@@ -71,18 +71,26 @@ func (s series) less(other series, share float64) series {
 	return r
 }
 
+// openPair opens a house whose calls pass a rule, and one whose calls pass none.
+func openPair(ctx context.Context, b *bench, rule string) (with, without *house, err error) {
+	if with, err = openHouse(ctx, b, houseOptions{mode: "process", rule: rule, programs: true}); err != nil {
+		return nil, nil, err
+	}
+	if without, err = openHouse(ctx, b, houseOptions{mode: "process", rule: noRule}); err != nil {
+		with.close()
+		return nil, nil, err
+	}
+	return with, without, nil
+}
+
 // hookOverhead is what a hook costs beside a bare start of the program that it
 // starts: its run alone, and all that it adds to a call.
 func hookOverhead(ctx context.Context, b *bench) ([]row, error) {
-	with, err := openHouse(ctx, b, houseOptions{mode: "process", rule: processRule, programs: true})
+	with, without, err := openPair(ctx, b, processRule)
 	if err != nil {
 		return nil, err
 	}
 	defer with.close()
-	without, err := openHouse(ctx, b, houseOptions{mode: "process", rule: noRule})
-	if err != nil {
-		return nil, err
-	}
 	defer without.close()
 	run, err := ruleRun(b, processRule)
 	if err != nil {
@@ -113,15 +121,11 @@ func verdictRule(ctx context.Context, b *bench) ([]row, error) {
 		return nil, err
 	}
 	defer f.close()
-	with, err := openHouse(ctx, b, houseOptions{mode: "process", rule: allowRules(rulesInACall), programs: true})
+	with, without, err := openPair(ctx, b, allowRules(rulesInACall))
 	if err != nil {
 		return nil, err
 	}
 	defer with.close()
-	without, err := openHouse(ctx, b, houseOptions{mode: "process", rule: noRule})
-	if err != nil {
-		return nil, err
-	}
 	defer without.close()
 	run, err := ruleRun(b, allowRules(rulesInACall))
 	if err != nil {
@@ -160,9 +164,9 @@ func ruleRun(b *bench, rule string) (func(context.Context) error, error) {
 		return nil, err
 	}
 	p := (&house{}).proposal()
-	sub := hooks.Subject{Event: p.Event, Agent: p.Agent, Cwd: p.Cwd, Tool: p.Tool, Args: p.Args}
+	sub := hooks.Subject{Event: events.BeforeToolCall, Agent: p.Agent, Cwd: p.Cwd, Tool: p.Tool, Args: p.Args}
 	in := hooks.Input{Cwd: p.Cwd, Payload: hooks.Payload{
-		Event: p.Event, Timestamp: time.Now(), SessionID: p.Native, Cwd: p.Cwd, Tool: p.Tool, Args: p.Args, OperationID: p.Operation,
+		Event: events.BeforeToolCall, Timestamp: time.Now(), SessionID: p.Native, Cwd: p.Cwd, Tool: p.Tool, Args: p.Args, OperationID: p.Operation,
 	}}
 	run := programRunner(dir)
 	return func(ctx context.Context) error {

@@ -184,8 +184,8 @@ func appends(ctx context.Context, b *bench) ([]row, error) {
 		all += h.appends.Load() - before
 	}
 	return []row{{
-		What: "awaited appends per answered question", Figure: fmt.Sprintf("%.2f", float64(until)/n), Budget: "3",
-		Met: yes(until == 3*n), Note: fmt.Sprintf("%.2f with the receipt, which nobody waits for", float64(all)/n),
+		What: "awaited appends per answered question", Figure: fmt.Sprintf("%.2f", float64(until)/n), Budget: "≤ 3",
+		Met: yes(until <= 3*n), Note: fmt.Sprintf("%.2f with the receipt, which nobody waits for", float64(all)/n),
 	}}, nil
 }
 

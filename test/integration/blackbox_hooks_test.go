@@ -257,6 +257,7 @@ var badVerdicts = map[string]string{
 	"trailing comma":     `say '{"action":"allow",}'`,
 	"comment":            `say '{"action":"allow"} // fine'`,
 	"a lone surrogate":   `say '{"action":"modify","args_override":{"a":"\ud800"}}'`,
+	"on stdout":          `echo '{"action":"allow"}'`,
 	"python":             `say "{'action': 'allow'}"`,
 }
 
@@ -274,7 +275,6 @@ func TestBlackboxB37ABrokenVerdictNeverAllows(t *testing.T) {
 		rule{id: "empty", tool: "empty", sh: `say '{}'`},
 		rule{id: "extra", tool: "extra", sh: `say '{"action":"allow","comment":1}'`},
 		rule{id: "required", tool: "required", sh: "", more: ", require_result: true"},
-		rule{id: "stdout", tool: "stdout", sh: `echo '{"action":"block"}'`},
 	)
 	b := newBox(t, "", rules...)
 	s := b.screen()
@@ -288,7 +288,7 @@ func TestBlackboxB37ABrokenVerdictNeverAllows(t *testing.T) {
 	}
 	t.Run("B37 what is no opinion, and what is", func(t *testing.T) {
 		b := b.in(t)
-		for _, tool := range []string{"silent", "empty", "extra", "stdout"} {
+		for _, tool := range []string{"silent", "empty", "extra"} {
 			b.call(tool, `{}`).wantRan(`{}`)
 		}
 		if v := b.call("required", `{}`).verdict(); v.ran || v.exit != 2 {

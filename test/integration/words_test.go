@@ -13,7 +13,8 @@ import (
 )
 
 // speaking are the programs that a person reads. agent-hook speaks to agents and
-// models, and what place says is a detail behind a sentence of the catalogue.
+// models; what core/hooks and place say, a test of frontends/words holds against
+// the catalogue.
 var speaking = []string{"cmd/core", "cmd/fermata", "cmd/tui-frontend", "cmd/acp-frontend"}
 
 // unspoken are literals that are printed, or made an error, and need no

@@ -4,7 +4,6 @@ package place
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"os"
@@ -161,12 +160,12 @@ func (c *Config) Set(name, text string) error {
 	for _, k := range Keys() {
 		if k.Name == name {
 			if err := k.set(c, text); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
+				return tell("%s: %s", name, err)
 			}
 			return nil
 		}
 	}
-	return fmt.Errorf("%s: no such setting", name)
+	return tell("there is no setting %s", name)
 }
 
 func choose[T ~string](to *T, text string, choices ...T) error {
@@ -176,7 +175,7 @@ func choose[T ~string](to *T, text string, choices ...T) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("must be %s or %s, not %q", choices[0], choices[1], text)
+	return tell("must be %s or %s, not %q", choices[0], choices[1], text)
 }
 
 // maxSeconds bounds a time limit; some thirty years, far from what overflows.
@@ -186,7 +185,7 @@ const maxSeconds = 1e9
 func seconds(text string) (time.Duration, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || f < 0 || f > maxSeconds {
-		return 0, fmt.Errorf("must be a number of seconds from 0 (without end) to %d, not %q", int(maxSeconds), text)
+		return 0, tell("must be a number of seconds from 0 (without end) to %d, not %q", int(maxSeconds), text)
 	}
 	return time.Duration(f * float64(time.Second)), nil
 }
@@ -202,15 +201,15 @@ func Load(file string) (Config, error) {
 		return Default(), nil
 	}
 	if err != nil {
-		return Config{}, fmt.Errorf("read the configuration: %w", err)
+		return Config{}, tell("not read: %s", err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
 	if err != nil {
-		return Config{}, fmt.Errorf("read the configuration: %w", err)
+		return Config{}, tell("not read: %s", err)
 	}
 	if len(data) > maxConfig {
-		return Config{}, &ConfigError{File: file, Line: 1, Column: 1, Message: "the file is larger than 1 MiB"}
+		return Config{}, &ConfigError{File: file, Line: 1, Column: 1, Message: tell("the file is larger than 1 MiB")}
 	}
 	return parse(file, data)
 }

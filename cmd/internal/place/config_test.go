@@ -85,7 +85,7 @@ func TestB9ConfigErrorsTellWhere(t *testing.T) {
 			t.Errorf("%q: %v, want a *ConfigError", text, err)
 			continue
 		}
-		if at.Line != want.line || at.Column != want.column || at.Path != want.path || !strings.Contains(at.Message, want.word) {
+		if at.Line != want.line || at.Column != want.column || at.Path != want.path || !strings.Contains(at.Message.Error(), want.word) {
 			t.Errorf("%q: %v, want %+v", text, err, want)
 		}
 	}

@@ -2,7 +2,6 @@ package place
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"os"
 	"time"
@@ -27,11 +26,11 @@ func Start(ctx context.Context, d Dirs) error {
 			return c.Close()
 		}
 		if failed := s.Start(); failed != nil {
-			return fmt.Errorf("no core runs, and none could be started: %w", failed)
+			return tell("no core runs, and none could be started: %s", failed)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("no core answers on %s (%w); what it says is in %s", d.NATSSocket(), err, d.Log())
+			return tell("no core answers on %s (%s); what it says is in %s", d.NATSSocket(), err, d.Log())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -18,16 +18,19 @@ type ConfigError struct {
 	Line    int
 	Column  int
 	Path    string
-	Message string
+	Message Message
 }
 
 // Error implements error.
-func (e *ConfigError) Error() string {
-	s := fmt.Sprintf("%s:%d:%d: ", e.File, e.Line, e.Column)
+func (e *ConfigError) Error() string { return e.In(fmt.Sprintf) }
+
+// In gives the error in the language of say, as [Message.In] does.
+func (e *ConfigError) In(say func(text string, args ...any) string) string {
+	about := e.Message
 	if e.Path != "" {
-		s += e.Path + ": "
+		about = tell("%s: %s", e.Path, about)
 	}
-	return s + e.Message
+	return tell("%s:%d:%d: %s", e.File, e.Line, e.Column, about).In(say)
 }
 
 func parse(file string, data []byte) (Config, error) {
@@ -59,7 +62,7 @@ func document(file string, data []byte) (*yaml.Node, error) {
 		return nil, yamlError(file, err)
 	}
 	if err := loader.Load(&second); err == nil {
-		return nil, &ConfigError{File: file, Line: max(second.Line, 1), Column: max(second.Column, 1), Message: "a second document; there must be one"}
+		return nil, &ConfigError{File: file, Line: max(second.Line, 1), Column: max(second.Column, 1), Message: tell("a second document begins here; only one is allowed")}
 	} else if !errors.Is(err, io.EOF) {
 		return nil, yamlError(file, err)
 	}
@@ -74,12 +77,11 @@ func empty(n *yaml.Node) bool {
 }
 
 func yamlError(file string, err error) error {
-	e := &ConfigError{File: file, Line: 1, Column: 1, Message: err.Error()}
-	var at *yaml.LoadError
-	if errors.As(err, &at) && at.Mark.Line > 0 {
-		e.Line, e.Column, e.Message = at.Mark.Line, max(at.Mark.Column, 1), at.Message
+	line, column, detail := 1, 1, err.Error()
+	if at, ok := errors.AsType[*yaml.LoadError](err); ok {
+		line, column, detail = max(at.Mark.Line, 1), max(at.Mark.Column, 1), at.Message
 	}
-	return e
+	return &ConfigError{File: file, Line: line, Column: column, Message: tell("not readable as YAML: %s", detail)}
 }
 
 // reader walks the document along the known keys.
@@ -104,7 +106,7 @@ func (r reader) mapping(n *yaml.Node, path string) error {
 			at = path + "." + name.Value
 		}
 		if seen[name.Value] {
-			return r.fail(name, at, "this key is there twice")
+			return r.fail(name, at, "the key stands here twice")
 		}
 		seen[name.Value] = true
 		if err := r.value(name, value, at); err != nil {
@@ -120,17 +122,17 @@ func (r reader) value(name, value *yaml.Node, path string) error {
 	}
 	i := slices.IndexFunc(r.keys, func(k Key) bool { return k.Name == path })
 	if i < 0 {
-		return r.fail(name, path, "unknown key; known are "+r.known())
+		return r.fail(name, path, "unknown key; known here: %s", r.known())
 	}
 	k := r.keys[i]
 	switch {
 	case value.Kind != yaml.ScalarNode:
 		return r.fail(value, path, "must be a single value")
 	case !k.is.fits(value.Tag):
-		return r.fail(value, path, fmt.Sprintf("must be %s, not %q", k.is, value.Value))
+		return r.fail(value, path, "must be %s, not %q", k.is.name(), value.Value)
 	}
 	if err := k.set(r.config, value.Value); err != nil {
-		return r.fail(value, path, err.Error())
+		return r.fail(value, path, "%s", err)
 	}
 	return nil
 }
@@ -145,18 +147,18 @@ func (s sort) fits(tag string) bool {
 	return tag == "!!str"
 }
 
-func (s sort) String() string {
-	return [...]string{word: "a word", number: "a number", truth: "true or false"}[s]
+func (s sort) name() Message {
+	return tell([...]sentence{word: "a word", number: "a number", truth: "true or false"}[s])
 }
 
-func (r reader) known() string {
-	var names []string
-	for _, k := range r.keys {
-		names = append(names, k.Name)
+func (r reader) known() Message {
+	known := tell("%s", r.keys[0].Name)
+	for _, k := range r.keys[1:] {
+		known = tell("%s, %s", known, k.Name)
 	}
-	return strings.Join(names, ", ")
+	return known
 }
 
-func (r reader) fail(n *yaml.Node, path, message string) error {
-	return &ConfigError{File: r.file, Line: n.Line, Column: n.Column, Path: path, Message: message}
+func (r reader) fail(n *yaml.Node, path string, text sentence, args ...any) error {
+	return &ConfigError{File: r.file, Line: n.Line, Column: n.Column, Path: path, Message: tell(text, args...)}
 }

@@ -43,13 +43,12 @@ func (Adapter) Translate(call events.HookCall) (core.Proposal, error) {
 	if err != nil {
 		return core.Proposal{}, fmt.Errorf("gemini's payload: %w", err)
 	}
-	p := core.Proposal{Agent: Agent, Native: in.session, Cwd: in.cwd, Path: "main"}
+	p := core.Proposal{Agent: Agent, Native: in.session, Cwd: in.cwd, Path: events.MainPath}
 	if call.Event == beforeAgent {
-		p.Kind, p.Event, p.Args = events.KindUserPrompt, events.UserPromptSubmit, in.args
+		p.Kind, p.Args = events.KindUserPrompt, in.args
 		return p, nil
 	}
-	p.Kind, p.Event = events.KindToolCall, events.BeforeToolCall
-	p.Tool = events.Tool{Name: in.tool, Kind: in.kind}
+	p.Kind, p.Tool = events.KindToolCall, events.Tool{Name: in.tool, Kind: in.kind}
 	if p.Args, err = agents.AddKindName(in.args, in.kind); err != nil {
 		return core.Proposal{}, fmt.Errorf("gemini's tool_input: %w", err)
 	}

@@ -24,7 +24,7 @@ func TestTranslate(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := core.Proposal{
-		Agent: "gemini", Native: "u-1", Cwd: "/w", Path: "main", Kind: events.KindToolCall, Event: events.BeforeToolCall,
+		Agent: "gemini", Native: "u-1", Cwd: "/w", Path: "main", Kind: events.KindToolCall,
 		Tool: events.Tool{Name: "write_file", Kind: "filesystem.write"},
 		Args: []byte(`{"file_path":"/w/a","content":"x","path":"/w/a"}`),
 	}
@@ -74,7 +74,7 @@ func TestB54B90PromptIsGated(t *testing.T) {
 	call := about("BeforeAgent", `,"prompt":"say \u003cb> 日本"`)
 	got, err := gemini.Adapter{}.Translate(call)
 	want := core.Proposal{
-		Agent: "gemini", Native: "u-1", Cwd: "/w", Path: "main", Kind: events.KindUserPrompt, Event: events.UserPromptSubmit,
+		Agent: "gemini", Native: "u-1", Cwd: "/w", Path: "main", Kind: events.KindUserPrompt,
 		Args: []byte(`"say \u003cb> 日本"`),
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {

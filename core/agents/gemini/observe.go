@@ -23,7 +23,7 @@ func observe(call events.HookCall) (core.Observation, error) {
 	if err != nil {
 		return core.Observation{}, err
 	}
-	w := core.Observation{Agent: Agent, Native: in.session, Cwd: in.cwd, Path: "main"}
+	w := core.Observation{Agent: Agent, Native: in.session, Cwd: in.cwd, Path: events.MainPath}
 	if call.Event == afterTool {
 		err := toolEnd(o, in, &w)
 		return w, err

@@ -59,9 +59,9 @@ func (Adapter) Translate(call events.HookCall) (core.Proposal, error) {
 }
 
 func translate(call events.HookCall) (core.Proposal, error) {
-	key, event := "tool", events.BeforeToolCall
-	if call.Event == string(events.UserPromptSubmit) {
-		key, event = "input", events.UserPromptSubmit
+	key, prompt := "tool", call.Event == string(events.UserPromptSubmit)
+	if prompt {
+		key = "input"
 	}
 	o, who, err := read(call, key)
 	if err != nil {
@@ -69,9 +69,9 @@ func translate(call events.HookCall) (core.Proposal, error) {
 	}
 	p := core.Proposal{
 		Agent: who.Agent, Native: who.Native, Parent: who.Parent, Cwd: who.Cwd, Profile: who.Profile,
-		Turn: who.Turn, Path: who.Path, Traceparent: who.Traceparent, Kind: events.KindToolCall, Event: event,
+		Turn: who.Turn, Path: who.Path, Traceparent: who.Traceparent, Kind: events.KindToolCall,
 	}
-	if event == events.UserPromptSubmit {
+	if prompt {
 		p.Kind, p.Args, err = input(o)
 	} else {
 		p.Tool, p.Args, err = tool(o)
@@ -93,9 +93,7 @@ func read(call events.HookCall, own ...string) (agents.Object, core.Observation,
 		Profile: text(&err, o.Text, "profile"), Turn: text(&err, o.Text, "turn_id"), Path: text(&err, o.Text, "path"),
 		Parent: text(&err, o.Text, "parent_session_id"), Traceparent: text(&err, o.Text, "traceparent"),
 	}
-	if w.Path == "" {
-		w.Path = "main"
-	}
+	w.Path = cmp.Or(w.Path, events.MainPath)
 	switch {
 	case err != nil:
 	case !slices.Contains(events.Agents(), w.Agent):

@@ -34,8 +34,8 @@ func TestTranslate(t *testing.T) {
 	want := core.Proposal{
 		Agent: "claude", Native: long, Cwd: "/w", Profile: "p", Turn: "t1", Path: "main > reviewer#1",
 		Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-		Kind:        events.KindToolCall, Event: events.BeforeToolCall,
-		Tool: events.Tool{Name: "Bash", Kind: "shell", CallID: "c1"}, Args: []byte(`{"n":1.0, "a":"\u00e9"}`),
+		Kind:        events.KindToolCall,
+		Tool:        events.Tool{Name: "Bash", Kind: "shell", CallID: "c1"}, Args: []byte(`{"n":1.0, "a":"\u00e9"}`),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -90,7 +90,7 @@ func TestB54B91InputsAreTranslated(t *testing.T) {
 			`"agent":"generic","cwd":"/w","turn_id":"t","parent_session_id":"root","input":{` + word + `"text":` + text + `}}`})
 		want := core.Proposal{
 			Agent: "generic", Native: "s", Parent: "root", Cwd: "/w", Turn: "t", Path: "main",
-			Kind: kind, Event: events.UserPromptSubmit, Args: []byte(text),
+			Kind: kind, Args: []byte(text),
 		}
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", word, err, diff)
