@@ -20,6 +20,7 @@ type observed struct {
 	state   core.State // of that operation, else only of the session's names
 	record  record
 	op      *operation // where runs are recorded; nil = on the session
+	watches []*watch   // the runs that nothing waits for, once they are prepared
 }
 
 // ofSession is an event of a session, under today's rules. Runs are recorded on the
@@ -74,8 +75,32 @@ func (e *Engine) rulesOf(cwd string, event events.HookEvent) *hooks.Set {
 	return set
 }
 
-// runObserved runs the hooks of an event: the blocking ones one by one, then it
-// starts those that nothing waits for. It returns what they want the model to
+// prepared is an event with the runs that nothing waits for. What its durable hooks
+// are owed is kept from here on: prepare before the event itself is in the log, so
+// that a crash in between loses no delivery, and forgo it if the log has nothing to
+// tell.
+func (e *Engine) prepared(o observed) observed {
+	if o.set == nil {
+		return o
+	}
+	o.watches = e.observers(o)
+	for _, w := range o.watches {
+		e.outbox.owe(w.entry)
+	}
+	return o
+}
+
+// forgo takes back what was prepared for an event that did not happen.
+func (e *Engine) forgo(o observed) {
+	for _, w := range o.watches {
+		if w.entry != nil {
+			e.outbox.done(w.entry.Run)
+		}
+	}
+}
+
+// runObserved runs the hooks of a prepared event: the blocking ones one by one, then
+// it starts those that nothing waits for. It returns what they want the model to
 // read. A run whose start is not in the log does not start.
 func (e *Engine) runObserved(ctx context.Context, o observed) (said []string) {
 	if o.set == nil {
@@ -94,11 +119,12 @@ func (e *Engine) runObserved(ctx context.Context, o observed) (said []string) {
 		lines, bodies = nil, nil
 		return err == nil
 	}
+	kept := true
 	for _, ref := range o.set.Plan(o.sub) {
 		started := events.HookStarted{Run: e.newID(), Hook: ref, Version: o.version, Event: o.sub.Event}
 		lines = append(lines, started)
-		if !flush() {
-			return said
+		if kept = flush(); !kept {
+			break
 		}
 		res, waited := e.attend(ctx, o.place, o.set, o.set.Hook(ref.Index), e.observedInput(o, started))
 		if res.Context != "" {
@@ -107,13 +133,11 @@ func (e *Engine) runObserved(ctx context.Context, o observed) (said []string) {
 		ran, its := ranOf(started, res, waited)
 		lines, bodies = append(lines, ran), append(bodies, its...)
 	}
-	watches := e.observers(o)
-	for _, w := range watches {
+	for _, w := range o.watches {
 		lines = append(lines, w.started)
-		e.outbox.owe(w.entry)
 	}
-	kept := flush()
-	for _, w := range watches {
+	kept = kept && flush()
+	for _, w := range o.watches {
 		switch {
 		case kept:
 			e.start(w)
@@ -177,7 +201,7 @@ func (e *Engine) afterRefusal(op *operation, s core.State) {
 	op.hold()
 	e.tasks.Go(func() {
 		defer e.unhold(op)
-		e.runObserved(e.ctx, e.ofOperation(op, events.AfterToolCall, s.Args(), result))
+		e.runObserved(e.ctx, e.prepared(e.ofOperation(op, events.AfterToolCall, s.Args(), result)))
 	})
 }
 
@@ -223,43 +247,59 @@ func (e *Engine) report(ctx context.Context, op *operation, f core.Finished, may
 		return core.Heard{}, err
 	}
 	defer e.unhold(op)
-	stranger, before := false, uint64(0)
-	s, err := e.decide(op, e.o.Owner, func(s core.State) core.Command {
-		before = s.Seq
-		if stranger = !may(s); stranger {
-			return nil
-		}
-		return core.Finish{At: e.at(), Outcome: f.Outcome, Ran: f.Ran}
-	})
-	if stranger {
+	s := op.snapshot()
+	if !may(s) {
 		return core.Heard{}, refuse(events.RejectNotYours, "")
 	}
-	ran := f.Outcome == events.OutcomeOK || f.Outcome == events.OutcomeFailed
-	if err != nil || s.Seq == before || !ran || s.Proposed.Kind != events.KindToolCall {
+	ends := e.toolEnds(op, s, args, f)
+	before := uint64(0)
+	s, err = e.decide(op, e.o.Owner, func(s core.State) core.Command {
+		before = s.Seq
+		return core.Finish{At: e.at(), Outcome: f.Outcome, Ran: f.Ran}
+	})
+	if err != nil || s.Seq == before {
+		for _, o := range ends {
+			e.forgo(o)
+		}
 		return core.Heard{}, err
+	}
+	return e.tellAll(ctx, ends), nil
+}
+
+// toolEnds are the events of a tool's end, prepared; none when no tool ran.
+func (e *Engine) toolEnds(op *operation, s core.State, args []byte, f core.Finished) []observed {
+	ran := f.Outcome == events.OutcomeOK || f.Outcome == events.OutcomeFailed
+	if !ran || s.Proposed.Kind != events.KindToolCall || s.Ending().Committed.Digest == "" {
+		return nil
 	}
 	if args = canonicalOr(args); args == nil {
 		args = s.Body(events.ArgsBody(s.Ending().Committed.N))
 	}
-	return e.afterTool(ctx, op, args, f), nil
-}
-
-func (e *Engine) afterTool(ctx context.Context, op *operation, args []byte, f core.Finished) core.Heard {
 	result := resultPayload(f.Result)
 	if result == nil {
 		result = &hooks.ResultPayload{Failed: f.Outcome == events.OutcomeFailed}
 	}
-	return e.tellToolEnd(ctx, result.Error != "", func(event events.HookEvent) observed {
-		return e.ofOperation(op, event, args, result)
-	})
+	var ends []observed
+	for _, event := range endsOfTool(result.Error != "") {
+		ends = append(ends, e.prepared(e.ofOperation(op, event, args, result)))
+	}
+	return ends
 }
 
-// tellToolEnd runs the hooks on the end of a tool, and those on its failure if it
-// failed, and returns what they want the model to read.
-func (e *Engine) tellToolEnd(ctx context.Context, failed bool, of func(events.HookEvent) observed) core.Heard {
-	said := e.runObserved(ctx, of(events.AfterToolCall))
+// endsOfTool are the events of a tool's end.
+func endsOfTool(failed bool) []events.HookEvent {
 	if failed {
-		said = append(said, e.runObserved(ctx, of(events.ToolError))...)
+		return []events.HookEvent{events.AfterToolCall, events.ToolError}
+	}
+	return []events.HookEvent{events.AfterToolCall}
+}
+
+// tellAll runs the hooks of events, one after the other, and returns what they want
+// the model to read.
+func (e *Engine) tellAll(ctx context.Context, list []observed) core.Heard {
+	var said []string
+	for _, o := range list {
+		said = append(said, e.runObserved(ctx, o)...)
 	}
 	return core.Heard{Context: strings.Join(said, "\n\n")}
 }

@@ -25,9 +25,9 @@ func (e *Engine) OpenSession(ctx context.Context, o core.SessionOpening) (head e
 	told := core.Observation{Agent: o.Agent, Native: o.Native, Cwd: o.Cwd, Profile: o.Profile}
 	switch how {
 	case begun:
-		e.tellHooks(ses, told, events.SessionStart)
+		e.tellHooks(e.prepared(e.ofSession(ses.place, told, events.SessionStart)))
 	case begunAgain:
-		e.tellHooks(ses, told, events.SessionRestored)
+		e.tellHooks(e.prepared(e.ofSession(ses.place, told, events.SessionRestored)))
 	case foundOpen:
 	}
 	e.mu.Lock()
@@ -119,24 +119,44 @@ func (e *Engine) signal(ses *session, o core.Observation) error {
 		return e.withdrawMessage(ses, o.Operation)
 	}
 	o.Turn = cmp.Or(o.Turn, ses.chronicle().Turn)
+	var told observed
+	event := eventOf(o.Signal)
+	if event != "" {
+		told = e.prepared(e.ofSignal(ses, o, event))
+	}
 	if want := saying(o); want != nil {
 		wrote, err := e.writeSession(ses, e.o.Owner, want)
 		if err != nil {
 			e.failClosed(ses, want)
-			return err
 		}
-		if !wrote {
-			return nil
+		if err != nil || !wrote {
+			e.forgo(told)
+			return err
 		}
 	}
 	switch events.HookEvent(o.Signal) {
 	case events.SubAgentEnd, events.WorkflowRunEnd:
 		e.endRun(ses, o.Path)
 	}
-	if event := eventOf(o.Signal); event != "" {
-		e.tellHooks(ses, o, event)
+	if event != "" {
+		e.tellHooks(told)
 	}
 	return nil
+}
+
+// ofSignal is the event of a signal, as hooks hear of it.
+func (e *Engine) ofSignal(ses *session, o core.Observation, event events.HookEvent) observed {
+	told := e.ofSession(ses.place, o, event)
+	if event == events.SessionEnd {
+		told.payload.Reason = string(sessionEnds[o.Signal])
+	}
+	return told
+}
+
+// sessionEnds tell why a session is over, by the signal that says so.
+var sessionEnds = map[core.Signal]events.EndReason{
+	core.Signal(events.SessionEnd): events.EndSessionClosed,
+	core.SignalSessionChanged:      events.EndSessionChanged,
 }
 
 // saying is what a signal writes to its session's log, nil if nothing.
@@ -166,10 +186,8 @@ func saying(o core.Observation) says {
 		}
 	case core.SignalBuildChanged:
 		event = func(chronicle) events.Event { return events.BuildChanged{} }
-	case core.Signal(events.SessionEnd):
-		event = func(chronicle) events.Event { return events.SessionClosed{Reason: events.EndSessionClosed} }
-	case core.SignalSessionChanged:
-		event = func(chronicle) events.Event { return events.SessionClosed{Reason: events.EndSessionChanged} }
+	case core.Signal(events.SessionEnd), core.SignalSessionChanged:
+		event = func(chronicle) events.Event { return events.SessionClosed{Reason: sessionEnds[o.Signal]} }
 	default:
 		return nil
 	}
@@ -242,15 +260,11 @@ func (e *Engine) endRun(ses *session, path string) {
 
 // tellHooks runs the hooks on an event of a session, which nobody waits for. With
 // the session's end, those that still run have their rules' grace to end.
-func (e *Engine) tellHooks(ses *session, o core.Observation, event events.HookEvent) {
-	told := e.ofSession(ses.place, o, event)
-	if event == events.SessionEnd {
-		told.payload.Reason = string(ses.chronicle().Closed)
-	}
+func (e *Engine) tellHooks(told observed) {
 	e.tasks.Go(func() {
 		e.runObserved(e.ctx, told)
-		if event == events.SessionEnd {
-			e.drainWatchers(ses.place)
+		if told.sub.Event == events.SessionEnd {
+			e.drainWatchers(told.place)
 		}
 	})
 }
@@ -261,8 +275,11 @@ func (e *Engine) toolEnded(ctx context.Context, ses *session, o core.Observation
 	if op, ok := e.calledBy(ses, o); ok {
 		return e.after(ctx, op, o)
 	}
-	failed := o.Result != nil && o.Result.Error != ""
-	return e.tellToolEnd(ctx, failed, func(event events.HookEvent) observed { return e.ofSession(ses.place, o, event) })
+	var ends []observed
+	for _, event := range endsOfTool(o.Result != nil && o.Result.Error != "") {
+		ends = append(ends, e.prepared(e.ofSession(ses.place, o, event)))
+	}
+	return e.tellAll(ctx, ends)
 }
 
 // calledBy is the operation of a tool's end.

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-hitl/fermata/core"
 	"github.com/fermata-hitl/fermata/core/engine"
 	"github.com/fermata-hitl/fermata/core/hooks"
+	"github.com/fermata-hitl/fermata/core/journal"
 	"github.com/fermata-hitl/fermata/events"
 )
 
@@ -179,6 +180,37 @@ func TestDurableHooks(t *testing.T) {
 			s.after = nil
 			r.reopen()
 			r.until("it is delivered", func() bool { return len(r.ran()) == 1 && s.len() == 0 })
+		})
+	})
+	t.Run("F3 what is owed for an event is kept before the event is in the log, and only for one that is", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r, s := begin(t, durable+entry("turns", "after_turn", "mode: async, delivery: durable")+entry("tools", "after_tool_call", "mode: async, delivery: durable"))
+			r.long = map[string]func(context.Context) hooks.Result{"turns": failed, "tools": failed}
+			log := moodily(r)
+			kept := map[string]int{}
+			watch := func(e journal.Entry, seq uint64, _ error) error {
+				if seq == 0 {
+					kept[e.Types] = s.len()
+				}
+				return nil
+			}
+			log.fault.Store(&watch)
+			p := r.called("t1", "main", "c1", `{}`)
+			r.letGo(p)
+			finish := func() {
+				_, err := r.eng.Finish(t.Context(), core.Finished{Operation: p.Operation, Secret: p.Secret, Outcome: events.OutcomeOK})
+				must(t, err)
+			}
+			finish()
+			r.observe(core.Observation{Signal: signal(events.AfterTurn), Turn: "t1"})
+			if kept["OperationFinished"] != 1 || kept["TurnEnded"] != 2 {
+				t.Errorf("deliveries kept when the log was asked: %v", kept)
+			}
+			finish()
+			r.observe(core.Observation{Signal: signal(events.AfterTurn), Turn: "t1"})
+			if synctest.Wait(); s.len() != 2 {
+				t.Errorf("%d deliveries are owed for two events", s.len())
+			}
 		})
 	})
 	t.Run("every start is told the same, with the time of the first", func(t *testing.T) {
