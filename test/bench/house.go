@@ -232,20 +232,21 @@ func (c counted) Append(ctx context.Context, e journal.Entry) (uint64, error) {
 
 func newID() events.ID { return engine.NewID(time.Now()) }
 
-// fresh is how long a file counts as one that somebody may still be writing: the
-// core reads it at each call. A person's rules are older.
-const fresh = 2 * time.Second
+// settle waits until rules that were just written are older than what a core takes
+// for a file that somebody may still be writing: it reads such a one at each call.
+// A person's rules are older.
+func settle(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(2100 * time.Millisecond):
+	}
+}
 
-// writeRule puts a hooks file into the configuration below dir, and waits until
-// it is not fresh any more.
+// writeRule puts a hooks file into the configuration below dir.
 func writeRule(dir, rule string) error {
 	config := filepath.Join(dir, "c")
 	if err := os.MkdirAll(config, 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(config, "hooks.yaml"), []byte(rule), 0o600); err != nil {
-		return err
-	}
-	time.Sleep(fresh + 100*time.Millisecond)
-	return nil
+	return os.WriteFile(filepath.Join(config, "hooks.yaml"), []byte(rule), 0o600)
 }

@@ -96,6 +96,7 @@ func hookOverhead(ctx context.Context, b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
+	settle(ctx)
 	figures, err := turns(b, 60,
 		func() error { return exec.CommandContext(ctx, bareProgram).Run() },
 		func() error { return run(ctx) },
@@ -131,6 +132,7 @@ func verdictRule(ctx context.Context, b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
+	settle(ctx)
 	figures, err := turns(b, 100,
 		func() error { return f.append(ctx) },
 		func() error { return run(ctx) },

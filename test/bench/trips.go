@@ -50,6 +50,7 @@ func openRivals(ctx context.Context, b *bench, mode string) (*rivals, error) {
 			return func() error { return h.leave(ctx, p) }, err
 		}}
 		r.sockets = contender{"both sockets", asker{socket: c.agentSocket()}.verdict}
+		settle(ctx)
 		return nil
 	}()
 	if err != nil {
@@ -201,6 +202,7 @@ func unmatched(ctx context.Context, b *bench) ([]row, error) {
 		return nil, err
 	}
 	defer h.close()
+	settle(ctx)
 	var call, bare series
 	for round := range b.rounds + 1 {
 		var calls, appends []time.Duration
