@@ -152,7 +152,11 @@ func drift(got, want jetstream.StreamConfig) error {
 // one, or raises the limit of one that allows less than is wanted.
 func (j *Journal) findOrCreate(ctx context.Context) (*jetstream.StreamInfo, error) {
 	want := j.wanted()
-	name, err := j.js.StreamNameBySubject(ctx, events.StreamSubjects)
+	var name string
+	err := patiently(ctx, func(ctx context.Context) (err error) {
+		name, err = j.js.StreamNameBySubject(ctx, events.StreamSubjects)
+		return err
+	})
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		s, err := j.js.CreateStream(ctx, want)
 		if err == nil {
@@ -165,7 +169,11 @@ func (j *Journal) findOrCreate(ctx context.Context) (*jetstream.StreamInfo, erro
 	} else if err != nil {
 		return nil, fmt.Errorf("find the stream of %s: %w", events.StreamSubjects, err)
 	}
-	s, err := j.js.Stream(ctx, name)
+	var s jetstream.Stream
+	err = patiently(ctx, func(ctx context.Context) (err error) {
+		s, err = j.js.Stream(ctx, name)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("look at %s: %w", name, err)
 	}
@@ -178,6 +186,24 @@ func (j *Journal) findOrCreate(ctx context.Context) (*jetstream.StreamInfo, erro
 		info = s.CachedInfo()
 	}
 	return j.opened(info, want)
+}
+
+// oneAnswer is how long a question about the stream waits for its answer: a cluster
+// that is busy or electing may lose one.
+const oneAnswer = 5 * time.Second
+
+// patiently asks a question that changes nothing, again when no answer has come,
+// until ctx ends.
+func patiently(ctx context.Context, question func(context.Context) error) error {
+	for {
+		once, cancel := context.WithTimeout(ctx, oneAnswer)
+		err := question(once)
+		unanswered := once.Err() != nil
+		cancel()
+		if err == nil || !unanswered || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // opened takes a stream as the log when its configuration holds.
