@@ -187,10 +187,15 @@ func TestDurableHooks(t *testing.T) {
 			r, s := begin(t, durable+entry("turns", "after_turn", "mode: async, delivery: durable")+entry("tools", "after_tool_call", "mode: async, delivery: durable"))
 			r.long = map[string]func(context.Context) hooks.Result{"turns": failed, "tools": failed}
 			log := moodily(r)
+			var mu sync.Mutex
 			kept := map[string]int{}
+			keptBefore := func(types string) int { mu.Lock(); defer mu.Unlock(); return kept[types] }
 			watch := func(e journal.Entry, seq uint64, _ error) error {
+				n := s.len()
+				mu.Lock()
+				defer mu.Unlock()
 				if seq == 0 {
-					kept[e.Types] = s.len()
+					kept[e.Types] = n
 				}
 				return nil
 			}
@@ -203,8 +208,8 @@ func TestDurableHooks(t *testing.T) {
 			}
 			finish()
 			r.observe(core.Observation{Signal: signal(events.AfterTurn), Turn: "t1"})
-			if kept["OperationFinished"] != 1 || kept["TurnEnded"] != 2 {
-				t.Errorf("deliveries kept when the log was asked: %v", kept)
+			if f, e := keptBefore("OperationFinished"), keptBefore("TurnEnded"); f != 1 || e != 2 {
+				t.Errorf("deliveries kept when the log was asked: %d, %d", f, e)
 			}
 			finish()
 			r.observe(core.Observation{Signal: signal(events.AfterTurn), Turn: "t1"})
