@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -290,33 +289,7 @@ func (s *screen) about(text string) events.Question {
 // attachTo attaches a screen to one scope only.
 func (b *box) attachTo(scope string) *screen {
 	b.t.Helper()
-	s := &screen{b: b, id: freshID(), asked: map[events.ID]bool{}}
-	var err error
-	s.Client, err = frontends.New(frontends.Options{
-		Dial: func(ctx context.Context) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", b.dirs.natsSocket())
-		},
-		ID: s.id, Kind: events.FrontendTUI, Capable: true, Scope: scope,
-	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	b.t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			b.t.Errorf("a screen ended: %v", err)
-		}
-	})
-	must(b.t, "complete list on a screen", func() error {
-		if !s.Inbox().Complete() {
-			return errNotYet
-		}
-		return nil
-	})
-	return s
+	return b.attachAs(frontends.Options{Capable: true, Scope: scope})
 }
 
 // client opens a session as an agent written in Go does.

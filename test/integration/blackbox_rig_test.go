@@ -318,14 +318,19 @@ func (b *box) screen() *screen {
 
 func (b *box) attach(capable bool, name string) *screen {
 	b.t.Helper()
+	return b.attachAs(frontends.Options{Capable: capable, Name: name})
+}
+
+// attachAs attaches a screen with the given scope, name and capability.
+func (b *box) attachAs(o frontends.Options) *screen {
+	b.t.Helper()
 	s := &screen{b: b, id: freshID(), asked: map[events.ID]bool{}}
+	o.ID, o.Kind = s.id, events.FrontendTUI
+	o.Dial = func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", b.dirs.natsSocket())
+	}
 	var err error
-	s.Client, err = frontends.New(frontends.Options{
-		Dial: func(ctx context.Context) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", b.dirs.natsSocket())
-		},
-		ID: s.id, Kind: events.FrontendTUI, Capable: capable, Name: name,
-	})
+	s.Client, err = frontends.New(o)
 	if err != nil {
 		b.t.Fatal(err)
 	}
