@@ -169,7 +169,31 @@ func (e *Engine) Commit(_ context.Context, id events.ID, secret string, digest e
 			return err
 		}
 	}
-	return e.asker(op, secret, func(core.State) core.Command { return core.Commit{At: e.at(), By: by, Digest: digest} })
+	var ended events.EndReason
+	err := e.asker(op, secret, func(s core.State) core.Command {
+		if ended = e.overtaken(op, s); ended != "" {
+			return core.Withdraw{At: e.at(), Reason: ended}
+		}
+		return core.Commit{At: e.at(), By: by, Digest: digest}
+	})
+	if err == nil && ended != "" {
+		return &events.Refused{Code: events.RejectWithdrawn, EndReason: ended, Hint: "the operation has ended; do not run it"}
+	}
+	return err
+}
+
+// overtaken is why an operation that was granted must not run any more, "" while it
+// may: its session has recorded what ends it, and its own subject does not say so
+// yet.
+func (e *Engine) overtaken(op *operation, s core.State) events.EndReason {
+	if s.Phase != core.PhaseCommitted || s.Delivered {
+		return ""
+	}
+	ses, refused := e.sessionAt(op.place.Value())
+	if refused != nil {
+		return ""
+	}
+	return e.standing(ses, s.ID, s.Proposed.Kind, s.Turn)
 }
 
 // Withdraw ends an operation that its asker does not want any more. What was

@@ -312,3 +312,24 @@ func TestSignalsInDoubt(t *testing.T) {
 		must(t, <-first)
 	})
 }
+
+// TestB59CommitAfterTheEnd: once a signal is acknowledged nothing that it ends can
+// take the right to run, however soon it asks.
+func TestB59CommitAfterTheEnd(t *testing.T) {
+	bubble(t, "B59 B62 B71 an interrupt that was acknowledged is before every commit", func(t *testing.T) {
+		r := newRig(t)
+		for i := range 100 {
+			p := r.called(fmt.Sprintf("t%d", i), "main", "", `{}`)
+			must(t, r.eng.Propose(t.Context(), p))
+			v, err := r.eng.Await(t.Context(), p.Operation, p.Secret)
+			must(t, err)
+			r.observe(core.Observation{Signal: signal(events.UserInterrupt), Turn: p.Turn})
+			if err := r.eng.Commit(t.Context(), p.Operation, p.Secret, v.Version.Digest, "01k00000000000000000000001"); err == nil {
+				t.Fatalf("round %d: committed", i)
+			}
+			if got := types(r.events(p.Operation)); strings.Contains(got, "Delivered") {
+				t.Fatalf("round %d: %s", i, got)
+			}
+		}
+	})
+}
