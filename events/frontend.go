@@ -13,6 +13,7 @@ const (
 	VerbBye      = "bye"
 	VerbSessions = "sessions"
 	VerbFind     = "find"
+	VerbHistory  = "history"
 )
 
 // The verbs of a session.
@@ -24,6 +25,8 @@ const (
 	VerbClaim     = "claim"
 	VerbRelease   = "release"
 	VerbRespond   = "respond"
+	VerbRing      = "ring"
+	VerbRun       = "run"
 )
 
 // Refused is a typed no. Who, Answer and When are set when the question was
@@ -54,11 +57,13 @@ func (r *Refused) Error() string {
 }
 
 // Hello attaches a frontend to the scope of its subject, or changes what it
-// is. Capable = can show questions and carry answers. Name is what others see,
-// such as "tui on pts/3".
+// is. Capable = can show questions and carry answers. Panes narrows that to the
+// sessions whose agent stands in a terminal's pane ([SessionHead.Pane]). Name is
+// what others see, such as "tui on pts/3".
 type Hello struct {
 	Kind    FrontendKind `json:"kind"`
 	Capable bool         `json:"capable"`
+	Panes   bool         `json:"panes,omitempty"`
 	Name    string       `json:"name,omitempty"`
 }
 
@@ -80,7 +85,9 @@ type HelloReply struct {
 // 256 bytes, with … at its end. Feed is the number of its newest feed message in
 // this epoch, or, before there is one, the number behind which they begin: 0, and
 // more for a session that was closed and is open again. Closed says that it has
-// ended and leaves the list.
+// ended and leaves the list. Opened is when it began, 0 if that is not known. Pane
+// is where its agent was last heard of, as in [ParsePane]; it is said by the agent's
+// side and proves nothing.
 type SessionHead struct {
 	Project     Token  `json:"project"`
 	Session     Token  `json:"session"`
@@ -90,6 +97,8 @@ type SessionHead struct {
 	Parent      Token  `json:"parent,omitempty"`
 	Open        int    `json:"open"`
 	Feed        uint64 `json:"feed"`
+	Opened      Micros `json:"opened,omitempty"`
+	Pane        string `json:"pane,omitempty"`
 	Closed      bool   `json:"closed,omitempty"`
 }
 
@@ -130,6 +139,24 @@ type FindReply struct {
 	State     string   `json:"state,omitempty"`
 	End       *End     `json:"end,omitempty"`
 	Refused   *Refused `json:"refused,omitempty"`
+}
+
+// History asks for what happened of late in the scope: at most so many operations
+// and as many runs of hooks, the newest; 0 and more than [MaxHistory] mean MaxHistory.
+type History struct {
+	Limit int `json:"limit,omitempty"`
+}
+
+// MaxHistory is how many operations and how many runs a core tells of at most.
+const MaxHistory = 200
+
+// HistoryReply is at most 256 KiB: the oldest are left out where more do not fit.
+// Both lists begin with the oldest.
+type HistoryReply struct {
+	Epoch   ID        `json:"epoch"`
+	Lines   []Line    `json:"lines,omitempty"`
+	Runs    []RunLine `json:"runs,omitempty"`
+	Refused *Refused  `json:"refused,omitempty"`
 }
 
 // Sync asks for the open questions of a session, page by page. Cursor is ""
@@ -187,6 +214,35 @@ type ClaimReply struct {
 	Refused *Refused `json:"refused,omitempty"`
 }
 
+// Ring asks whether this frontend may call the person to a question, by a sound or
+// a message outside its own screen.
+type Ring struct {
+	Question ID `json:"question"`
+}
+
+// RingReply says yes to the first who asks and to nobody else, so that a person is
+// called once whatever is attached. After a restart of the core a question that was
+// already three seconds old counts as rung.
+type RingReply struct {
+	Yours   bool     `json:"yours,omitempty"`
+	Refused *Refused `json:"refused,omitempty"`
+}
+
+// RunCommand asks what one run of a hook said. Operation is "" for a run on a
+// session's own event.
+type RunCommand struct {
+	Operation ID `json:"operation,omitempty"`
+	Run       ID `json:"run"`
+}
+
+// RunReply has the last lines that the run wrote to stderr, as far as the log keeps
+// them, and the reason that it gave.
+type RunReply struct {
+	Stderr  string   `json:"stderr,omitempty"`
+	Reason  string   `json:"reason,omitempty"`
+	Refused *Refused `json:"refused,omitempty"`
+}
+
 // ReleaseCommand gives the right back.
 type ReleaseCommand struct {
 	Question ID     `json:"question"`
@@ -214,7 +270,10 @@ type Ack struct {
 
 // Question is an open question as a frontend sees it. Args is canonical JSON,
 // whole, or absent when it did not fit the page (Version.Bytes tells its
-// length). Seq is the stream sequence up to which this view is true.
+// length). Changed names what differs from the version that the person last said
+// yes to (Previous); in a first question (Previous -1), what hooks made of the
+// version that the agent proposed. ChangedBy are the hooks that did, in order. Seq is
+// the stream sequence up to which this view is true.
 type Question struct {
 	ID           ID              `json:"id"`
 	Gate         Gate            `json:"gate"`
@@ -234,6 +293,7 @@ type Question struct {
 	Attempt      int             `json:"attempt"`
 	Previous     int             `json:"previous"`
 	Changed      []Change        `json:"changed,omitempty"`
+	ChangedBy    []Hook          `json:"changed_by,omitempty"`
 	AskedAt      Micros          `json:"asked_at"`
 	Deadline     Micros          `json:"deadline,omitempty"`
 	DeadlineFrom string          `json:"deadline_from,omitempty"`
@@ -273,25 +333,90 @@ type End struct {
 }
 
 // Line is one operation in a frontend's history: what was wanted and what
-// became of it. State is checking, waiting, committed, delivered, refused,
-// aborted or finished. Who is set when a person decided.
+// became of it. About is [About] of its arguments. Hook is the rule that decided, or
+// that asked last, nil when no rule was about it. Who is set when a
+// person decided, and Text has their words to the model, cut where they are longer
+// than 256 bytes. Bytes is the size of the committed version. Took is how long the
+// run took from the commit to its report, in microseconds.
 type Line struct {
-	Operation ID      `json:"operation"`
-	Project   Token   `json:"project"`
-	Session   Token   `json:"session"`
-	Agent     Agent   `json:"agent"`
-	Path      string  `json:"path"`
-	Tool      Tool    `json:"tool"`
-	State     string  `json:"state"`
-	Code      Code    `json:"code,omitempty"`
-	Question  ID      `json:"question,omitempty"`
-	Who       string  `json:"who,omitempty"`
-	Outcome   Outcome `json:"outcome,omitempty"`
-	Ran       Digest  `json:"ran,omitempty"`
-	Committed Digest  `json:"committed,omitempty"`
-	Bytes     int     `json:"bytes,omitempty"`
-	At        Micros  `json:"at"`
+	Operation   ID        `json:"operation"`
+	Project     Token     `json:"project"`
+	Session     Token     `json:"session"`
+	ProjectPath string    `json:"project_path,omitempty"`
+	Agent       Agent     `json:"agent"`
+	Kind        Kind      `json:"kind,omitempty"`
+	Path        string    `json:"path"`
+	Tool        Tool      `json:"tool"`
+	About       string    `json:"about,omitempty"`
+	State       LineState `json:"state"`
+	Code        Code      `json:"code,omitempty"`
+	EndReason   EndReason `json:"end_reason,omitempty"`
+	Hook        *Hook     `json:"hook,omitempty"`
+	Question    ID        `json:"question,omitempty"`
+	AskedAt     Micros    `json:"asked_at,omitempty"`
+	EndedAt     Micros    `json:"ended_at,omitempty"`
+	Who         string    `json:"who,omitempty"`
+	Text        string    `json:"text,omitempty"`
+	Outcome     Outcome   `json:"outcome,omitempty"`
+	Ran         Digest    `json:"ran,omitempty"`
+	Committed   Digest    `json:"committed,omitempty"`
+	Bytes       int       `json:"bytes,omitempty"`
+	Took        int64     `json:"took,omitempty"`
+	At          Micros    `json:"at"`
 }
+
+// LineState is where an operation stands, as its [Line] says.
+type LineState string
+
+// The states of a line.
+const (
+	LineCommitted LineState = "committed"
+	LineDelivered LineState = "delivered"
+	LineRefused   LineState = "refused"
+	LineAborted   LineState = "aborted"
+	LineFinished  LineState = "finished"
+)
+
+// RunLine is one run of a hook, as far as it has come. Operation is "" for a run on
+// a session's own event. Event is what it ran for, at a gate too. State is running,
+// asking or ended; EndReason is how its question ended, while State is ended. Rejected
+// says that what this run did made the call be refused.
+type RunLine struct {
+	Run         ID         `json:"run"`
+	Operation   ID         `json:"operation,omitempty"`
+	Project     Token      `json:"project"`
+	Session     Token      `json:"session"`
+	ProjectPath string     `json:"project_path,omitempty"`
+	Agent       Agent      `json:"agent"`
+	Tool        Tool       `json:"tool"`
+	Hook        Hook       `json:"hook"`
+	Event       HookEvent  `json:"event"`
+	Mode        HookMode   `json:"mode"`
+	Attempt     int        `json:"attempt,omitempty"`
+	Start       int        `json:"start,omitempty"`
+	State       RunState   `json:"state"`
+	Effect      Effect     `json:"effect,omitempty"`
+	Outcome     RunOutcome `json:"outcome,omitempty"`
+	EndReason   EndReason  `json:"end_reason,omitempty"`
+	Code        Code       `json:"code,omitempty"`
+	Rejected    bool       `json:"rejected,omitempty"`
+	FailedOpen  bool       `json:"failed_open,omitempty"`
+	NotApplied  string     `json:"not_applied,omitempty"`
+	Exit        int        `json:"exit,omitempty"`
+	Micros      int64      `json:"micros,omitempty"`
+	Waited      int64      `json:"waited,omitempty"`
+	At          Micros     `json:"at"`
+}
+
+// RunState is where a run stands, as its [RunLine] says.
+type RunState string
+
+// The states of a run.
+const (
+	RunRunning RunState = "running"
+	RunAsking  RunState = "asking"
+	RunEnded   RunState = "ended"
+)
 
 // Live is a message of a session's feed; one or more fields are set. Seq is
 // the stream sequence of the log message behind it, 0 for what is not logged
@@ -303,6 +428,7 @@ type Live struct {
 	Released ID           `json:"released,omitempty"`
 	Ended    *End         `json:"ended,omitempty"`
 	Line     *Line        `json:"line,omitempty"`
+	Runs     []RunLine    `json:"runs,omitempty"`
 	Session  *SessionHead `json:"session,omitempty"`
 }
 
@@ -322,7 +448,8 @@ type Announce struct {
 
 // HookCall is the one line that agent-hook sends over agent.sock. Stdin holds
 // the agent's payload, in base64 when StdinB64 is set instead. Timeout is in
-// seconds, 0 when the agent has none or it is unknown.
+// seconds, 0 when the agent has none or it is unknown. Pane is the terminal's pane
+// that the agent stands in, "" for none.
 type HookCall struct {
 	V         int     `json:"v"`
 	Operation ID      `json:"operation"`
@@ -335,6 +462,7 @@ type HookCall struct {
 	PPID      int     `json:"ppid"`
 	Cwd       string  `json:"cwd"`
 	Timeout   float64 `json:"timeout,omitempty"`
+	Pane      string  `json:"pane,omitempty"`
 }
 
 // HookLine is a line that the core sends back: first Accepted (the call is in

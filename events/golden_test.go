@@ -41,6 +41,9 @@ func wireValues() map[string][]any {
 			events.ClaimCommand{},
 			events.ReleaseCommand{},
 			events.Respond{},
+			events.History{},
+			events.Ring{},
+			events.RunCommand{},
 		},
 		"replies": {
 			events.HelloReply{},
@@ -51,6 +54,9 @@ func wireValues() map[string][]any {
 			events.ShowReply{},
 			events.ClaimReply{},
 			events.Ack{},
+			events.HistoryReply{},
+			events.RingReply{},
+			events.RunReply{},
 			events.Refused{},
 		},
 		"feed": {
@@ -58,6 +64,7 @@ func wireValues() map[string][]any {
 			events.Announce{},
 			events.Question{},
 			events.Line{},
+			events.RunLine{},
 			events.End{},
 			events.Claim{},
 			events.LiveClaim{},
@@ -154,7 +161,7 @@ func TestMessageGolden(t *testing.T) {
 // TestEveryWireTypeHasAGolden reads the package's source, so that a new type
 // cannot be forgotten.
 func TestEveryWireTypeHasAGolden(t *testing.T) {
-	seen := map[string]bool{"Message": true, "LogSubject": true, "DoorSubject": true, "AgentDoorSubject": true} // not on the wire as such
+	seen := map[string]bool{"Message": true, "LogSubject": true, "DoorSubject": true, "AgentDoorSubject": true, "Pane": true} // not on the wire as such
 	types := map[events.Type]bool{}
 	for _, values := range wireValues() {
 		for _, v := range values {

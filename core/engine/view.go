@@ -121,7 +121,7 @@ func (e *Engine) tell(op *operation, m events.Message, s core.State) {
 			live.Line = &line
 		}
 	}
-	if live != (events.Live{Seq: m.Seq}) {
+	if live.Asked != nil || live.Claimed != nil || live.Released != "" || live.Ended != nil || live.Line != nil || len(live.Runs) > 0 {
 		e.publish(op.place.Value(), live)
 	}
 }

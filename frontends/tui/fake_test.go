@@ -387,7 +387,7 @@ func many() events.Question {
 
 func history() []events.Line {
 	at := now()
-	line := func(tool, state string, set func(*events.Line)) events.Line {
+	line := func(tool string, state events.LineState, set func(*events.Line)) events.Line {
 		at -= 1_000_000
 		l := events.Line{
 			Operation: events.ID("op" + tool), Project: "proj", Session: "sess", Agent: "claude", State: state,

@@ -176,7 +176,7 @@ func (m *Model) noticeText() string {
 // lastText tells what became of the question that ended last.
 func (m *Model) lastText() string {
 	for _, l := range m.lines {
-		if m.last != "" && l.Question == m.last && l.State != "waiting" {
+		if m.last != "" && l.Question == m.last {
 			return m.receipt(l)
 		}
 	}
@@ -284,10 +284,6 @@ func (m *Model) verdict(l events.Line) string {
 	switch {
 	case l.State == "aborted":
 		return m.w.Code(string(events.CodeEnded))
-	case l.State == "checking":
-		return m.w.Say(words.Checking)
-	case l.State == "waiting":
-		return m.w.Say(words.Waiting)
 	case l.Code == events.CodeDeclined && who != "":
 		return m.decided(who, events.AnswerCancel, took)
 	case l.Code != "" && l.Code != events.CodeChecked:

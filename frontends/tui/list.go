@@ -170,10 +170,6 @@ func (m *Model) lineRow(l events.Line) string {
 // signOf is the sign of an operation in the history.
 func (m *Model) signOf(l events.Line) string {
 	switch l.State {
-	case "waiting":
-		return "?"
-	case "checking":
-		return "●"
 	case "aborted":
 		return "–"
 	case "refused":

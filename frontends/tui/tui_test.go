@@ -451,7 +451,10 @@ func TestF11TheBottomLineTellsWhatBecameOfIt(t *testing.T) {
 		line := events.Line{
 			Operation: "op-q1", Question: "q1", State: "committed", Committed: "d", Bytes: 22, Who: "uid:1000",
 		}
-		for _, step := range []struct{ state, want string }{
+		for _, step := range []struct {
+			state events.LineState
+			want  string
+		}{
 			{"committed", "you continued after 3.1 s → on its way"},
 			{"delivered", "you continued after 3.1 s → delivered"},
 			{"finished", "you continued after 3.1 s → delivered → ran, 22 bytes, same digest"},

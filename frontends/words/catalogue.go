@@ -82,8 +82,6 @@ var catalogue = map[Key]text{
 	SameDigest:   {"%s, same digest", "%s，摘要一致"},
 	OtherDigest:  {"%s, not what was allowed", "%s，与获准的内容不符"},
 	NoQuestion:   {"no question", "未询问"},
-	Checking:     {"checking", "检查中"},
-	Waiting:      {"waiting", "等待中"},
 
 	DetailAgent:     {"agent", "代理"},
 	DetailProject:   {"project", "项目"},

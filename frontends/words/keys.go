@@ -85,8 +85,6 @@ const (
 	SameDigest   Key = "same_digest"
 	OtherDigest  Key = "other_digest"
 	NoQuestion   Key = "no_question"
-	Checking     Key = "checking"
-	Waiting      Key = "waiting"
 )
 
 // The keys of the details behind "?".

@@ -27,6 +27,9 @@ const (
 // text is one entry: both languages side by side, so that none is forgotten.
 type text struct{ en, zh string }
 
+// tables are all texts that have a key; none stands in two. Read only.
+var tables = []map[Key]text{catalogue, commands, codes, cards, browsing, plainly, notices}
+
 // Words speaks one language. The zero value speaks English.
 type Words struct{ lang Language }
 
@@ -168,7 +171,7 @@ func (w Words) code(table, code string) string {
 }
 
 func find(k Key) (text, bool) {
-	for _, table := range []map[Key]text{catalogue, commands, codes} {
+	for _, table := range tables {
 		if t, ok := table[k]; ok {
 			return t, true
 		}

@@ -19,9 +19,10 @@ import (
 )
 
 func all() map[Key]text {
-	m := maps.Clone(catalogue)
-	maps.Copy(m, commands)
-	maps.Copy(m, codes)
+	m := map[Key]text{}
+	for _, table := range tables {
+		maps.Copy(m, table)
+	}
 	return m
 }
 
@@ -68,7 +69,11 @@ func TestB125EveryTextInBothLanguages(t *testing.T) {
 			t.Errorf("%s: a calm text has no exclamation mark", k)
 		}
 	}
-	if n := len(catalogue) + len(commands) + len(codes); n != len(all()) {
+	n := 0
+	for _, table := range tables {
+		n += len(table)
+	}
+	if n != len(all()) {
 		t.Errorf("%d texts for %d keys: one stands in two tables", n, len(all()))
 	}
 }
@@ -100,7 +105,7 @@ func TestB125EveryKeyIsDeclaredAndUsed(t *testing.T) {
 func constants(t *testing.T) map[string]Key {
 	t.Helper()
 	out := map[string]Key{}
-	for _, file := range []string{"keys.go", "keys_commands.go"} {
+	for _, file := range []string{"keys.go", "keys_commands.go", "cards.go", "browsing.go", "plainly.go", "notices.go"} {
 		for _, v := range constantsIn(t, file) {
 			if before, twice := out[v.name]; twice {
 				t.Errorf("%s is %q and %q", v.name, before, v.value)

@@ -242,7 +242,7 @@ func TestBlackboxLives(t *testing.T) {
 				state := func(want string) {
 					must(b.t, "line "+want, func() error {
 						for _, l := range s.Inbox().Lines() {
-							if l.Tool.Name == "b59go" && l.State == want {
+							if l.Tool.Name == "b59go" && string(l.State) == want {
 								return nil
 							}
 						}
