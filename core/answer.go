@@ -48,7 +48,7 @@ func takeClaim(s State, c TakeClaim) (Decision, error) {
 		return Decision{}, nil
 	case held.Seq != 0 && held.Principal != c.Principal:
 		return Decision{}, notClaimer(held)
-	case s.Question.Claims >= maxClaims || s.Outsiders >= maxOutsiders:
+	case !s.takesClaim(c.Frontend, c.Principal):
 		return Decision{}, &events.Refused{
 			Code: events.RejectTooMany,
 			Hint: "this question has been claimed too often; it can still be answered with a claim in the answer",
@@ -57,6 +57,15 @@ func takeClaim(s State, c TakeClaim) (Decision, error) {
 	d := draft{s: s}
 	d.claim(c)
 	return d.Decision, nil
+}
+
+// takesClaim reports whether the bounds allow one more claim of the open question.
+func (s *State) takesClaim(frontend events.ID, principal string) bool {
+	all, theirs, own := s.Question.Claims.times(frontend, principal)
+	if own > 0 && s.Outsiders >= maxRepeated {
+		return false
+	}
+	return own < maxFrontendClaims && theirs < maxPrincipalClaims && all < maxClaims && s.Outsiders < maxOutsiders
 }
 
 // claim gives the right to answer to c's frontend. Whoever held it must be the
@@ -142,7 +151,7 @@ const loggedRejections = 10
 // Of what the sender wrote it keeps known words only.
 func rejected(s State, c Answer, r *events.Refused) Decision {
 	_, err := events.ParseID(string(c.Question))
-	if s.Phase == PhaseNone || err != nil || s.Outsiders >= maxOutsiders {
+	if s.Phase == PhaseNone || err != nil || s.Outsiders >= maxRepeated {
 		return Decision{}
 	}
 	e := events.AnswerRejected{ID: c.Question, Frontend: c.Frontend, Code: r.Code}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -185,6 +186,11 @@ func TestClaimAndAnswer(t *testing.T) {
 	})
 }
 
+// claimBy is a claim by one of many frontends.
+func claimBy(frontend, principal int) TakeClaim {
+	return TakeClaim{Question: q1, Frontend: events.ID(fmt.Sprintf("fe-%d", frontend)), Principal: fmt.Sprintf("uid:%d", principal)}
+}
+
 func TestBounds(t *testing.T) {
 	all := next(run(2), 0, 1, 2)
 	t.Run("B4 the first ten rejected answers are recorded, then a count at powers of two", func(t *testing.T) {
@@ -208,11 +214,12 @@ func TestBounds(t *testing.T) {
 	t.Run("B11 an end is possible whatever frontends did", func(t *testing.T) {
 		st := asked(t)
 		for i := range maxClaims {
-			who := []events.ID{tui, web}[i%2]
-			st.must(TakeClaim{Question: q1, Frontend: who, Principal: ana})
+			c := claimBy(i%8, i/8%2)
+			st.must(c)
+			st.must(Release{Question: q1, Frontend: c.Frontend})
 		}
-		st.want("!too_many", TakeClaim{Question: q1, Frontend: tui, Principal: ana})
-		for st.s.Outsiders < maxOutsiders {
+		st.want("!too_many", claimBy(8, 2))
+		for st.s.Outsiders < maxRepeated {
 			a := yes(st.s, all)
 			a.Human = false
 			st.want("AnswerRejected !not_allowed", a)
@@ -223,6 +230,7 @@ func TestBounds(t *testing.T) {
 		st.want("", Present{Question: q1, Frontend: tui})
 		st.want("!too_many", TakeClaim{Question: q1, Frontend: tui, Principal: ana})
 		full := st.s
+		full.Outsiders = maxOutsiders
 		for name, c := range map[string]Command{
 			"yes": yes(full, all), "no": no(full), "deadline": EndQuestion{Question: q1, Reason: events.EndDeadline},
 			"withdraw": Withdraw{Reason: events.EndShutdown},
@@ -230,6 +238,48 @@ func TestBounds(t *testing.T) {
 			if d, err := Decide(full, c); err != nil || len(d.Events) == 0 {
 				t.Errorf("%s: %v %v", name, d, err)
 			}
+		}
+	})
+	t.Run("B3 F1 who claims and lets go in a loop locks nobody else out", func(t *testing.T) {
+		st := asked(t)
+		grab := func(frontend, principal int) (granted int) {
+			for range maxClaims {
+				c := claimBy(frontend, principal)
+				if got := st.do(c); got == "!too_many" {
+					return granted
+				}
+				granted++
+				st.must(Release{Question: q1, Frontend: c.Frontend})
+			}
+			return granted
+		}
+		for _, c := range []struct{ frontend, principal, want int }{
+			{0, 0, maxFrontendClaims},
+			{0, 0, 0},
+			{1, 0, maxFrontendClaims},
+			{2, 0, maxFrontendClaims},
+			{3, 0, maxPrincipalClaims - 3*maxFrontendClaims},
+			{4, 0, 0}, // its principal's others have used up what there was
+			{0, 1, maxFrontendClaims},
+			{5, 2, maxFrontendClaims},
+		} {
+			if got := grab(c.frontend, c.principal); got != c.want {
+				t.Errorf("frontend %d of principal %d had it %d times, want %d", c.frontend, c.principal, got, c.want)
+			}
+		}
+		st.want("Claimed,Response,Refused", no(st.s)) // with the answer claiming is always possible
+	})
+	t.Run("B3 F1 what was used up leaves a first claim to everybody else", func(t *testing.T) {
+		st := asked(t)
+		st.must(claimBy(0, 0))
+		st.must(Release{Question: q1, Frontend: claimBy(0, 0).Frontend})
+		used := st.s
+		used.Outsiders = maxRepeated
+		if d, err := Decide(used, claimBy(0, 0)); err == nil || len(d.Events) > 0 {
+			t.Errorf("again: %s %v", types(d.Events), err)
+		}
+		if d, err := Decide(used, claimBy(1, 0)); err != nil || types(d.Events) != "Claimed" {
+			t.Errorf("for the first time: %s %v", types(d.Events), err)
 		}
 	})
 	t.Run("B3 what frontends did on earlier questions counts too", func(t *testing.T) {

@@ -90,11 +90,19 @@ const (
 	MaxRechecks = 3
 	// maxClaims is how often one question can be claimed without an answer.
 	maxClaims = 64
+	// maxFrontendClaims and maxPrincipalClaims are how much of that one frontend
+	// and one principal can use up, so that who claims and lets go in a loop locks
+	// nobody else out.
+	maxFrontendClaims  = 8
+	maxPrincipalClaims = 32
 	// maxOutsiders is how many events frontends may cause that end nothing.
 	maxOutsiders = 200
 	// maxPresented is the part of maxOutsiders that drawing may use up, so
 	// that a frontend which redraws keeps nobody from claiming.
 	maxPresented = 100
+	// maxRepeated is the part of maxOutsiders that rejected answers and claims by
+	// who had the question before may use up. The rest is for first claims.
+	maxRepeated = 150
 )
 
 // Decision is what is to be written, in one message: all of it or nothing. The

@@ -24,21 +24,27 @@ func (s *State) evolve(e events.Event) {
 			Secret: sumOf(e.Secret), AgentDeadline: e.AgentDeadline,
 		}
 		s.Config, s.Leased = e.Config, e.Leased
-		s.Versions = appended(s.Versions, e.Version)
+		s.Versions = appended(s.Versions, Version{Version: e.Version})
 		s.Yes, s.YesHook = -1, -1
 	case events.HookStarted:
 		s.started(e)
 	case events.HookRan:
 		s.ran(e)
 	case events.ArgumentsChanged:
-		s.Versions = appended(s.Versions, e.To)
+		v := Version{Version: e.To}
+		if e.Cause == events.CauseHook {
+			by := s.Run.Hook // its run has just ended
+			v.By = &by
+		}
+		s.Versions = appended(s.Versions, v)
 	case events.RecheckStarted:
 		s.Attempt, s.Config, s.Cursor = e.Attempt, e.Config, 0
 		s.dropReminders()
 	case events.OperationChecked: // the commit beside it says the same
 	case events.OperationCommitted:
 		s.Phase = PhaseCommitted
-		s.toEnd().Committed = e.Version
+		c := s.toEnd()
+		c.Committed, c.CommittedAt = e.Version, s.At
 	case events.OperationDelivered:
 		s.Delivered = true
 		s.toEnd().Taker = e.By
@@ -61,15 +67,14 @@ func (s *State) evolve(e events.Event) {
 	case events.Claimed:
 		s.Outsiders++
 		if s.isOpen(e.ID) {
-			s.Question.Claims++
-			s.Question.Holder = &Claim{
+			s.Question.Claims = s.Question.Claims.held(Claim{
 				Frontend: e.Frontend, Kind: e.Kind, Name: e.Name, Principal: e.Principal, Since: s.At, Seq: s.Seq,
-			}
+			})
 		}
 	case events.Released:
 		s.Outsiders++
 		if s.isOpen(e.ID) && s.Question.Claim().Frontend == e.Frontend {
-			s.Question.Holder = nil
+			s.Question.Claims = s.Question.Claims.let()
 		}
 	case events.Response:
 		s.respond(e)
@@ -150,10 +155,10 @@ func (s *State) respond(e events.Response) {
 }
 
 func (s *State) settle(end Settled) {
-	end.At, end.Seq = s.At, s.Seq
+	end.Run, end.At, end.Seq = s.Run, s.At, s.Seq
 	s.Settled = appended(s.Settled, end)
 	if s.Question.ID == end.ID {
-		s.Question.Open, s.Question.Holder = false, nil
+		s.Question.Open, s.Question.Claims = false, nil
 	}
 }
 

@@ -379,6 +379,11 @@ func (m *machine) observe(t *rapid.T, e events.Event) {
 	}
 }
 
+func claimed(s State) int {
+	all, _, _ := s.Question.Claims.times("", "")
+	return all
+}
+
 func (m *machine) invariants(t *rapid.T) {
 	s := m.st.s
 	open := 0
@@ -393,7 +398,7 @@ func (m *machine) invariants(t *rapid.T) {
 	if want := btoi(s.Phase == PhaseAsking); open != want || btoi(s.Question.Open) != want {
 		t.Fatalf("%d questions open in phase %d", open, s.Phase)
 	}
-	if m.rechecks > MaxRechecks || m.committed > 1 || s.Outsiders > maxOutsiders+3 || s.Question.Claims > maxClaims+1 {
+	if m.rechecks > MaxRechecks || m.committed > 1 || s.Outsiders > maxOutsiders+3 || claimed(s) > maxClaims+1 {
 		t.Fatalf("out of bounds: %d rechecks, %d commits, %+v", m.rechecks, m.committed, s)
 	}
 	if m.over != (s.Phase == PhaseEnded) {

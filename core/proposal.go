@@ -11,7 +11,8 @@ import (
 // canonical form. Of an input it is the text as a JSON string. Deadline is when
 // the agent stops listening, zero if it never does or it is unknown. Parent is
 // the agent's own id of the session that this one belongs to, "" for none.
-// Leased says that the asker keeps the operation by asking again within its
+// Pane is the terminal's pane that the agent stands in, as in [events.ParsePane], ""
+// for none. Leased says that the asker keeps the operation by asking again within its
 // lease, and not by a connection.
 type Proposal struct {
 	Operation   events.ID
@@ -20,6 +21,7 @@ type Proposal struct {
 	Native      string
 	Parent      string
 	Cwd         string
+	Pane        string
 	Profile     string
 	Turn        string
 	Path        string
@@ -66,7 +68,8 @@ const (
 // Observation is a signal as an adapter understood it. Session, when set, names
 // the session; else Agent and Native do. Operation is the call or message that
 // it is about, if the asker knows its id; of a tool's end Tool and Args are what
-// ran. Path names the run that a sub-agent's or workflow's signal is about.
+// ran. Path names the run that a sub-agent's or workflow's signal is about. Pane is
+// as in [Proposal].
 type Observation struct {
 	Signal      Signal
 	Agent       events.Agent
@@ -74,6 +77,7 @@ type Observation struct {
 	Session     events.Token
 	Parent      string
 	Cwd         string
+	Pane        string
 	Profile     string
 	Turn        string
 	Path        string
@@ -115,11 +119,12 @@ type Forecast struct {
 }
 
 // SessionOpening is a session as its agent names it. Parent is the session that
-// it belongs to, "" for none.
+// it belongs to, "" for none. Pane is as in [Proposal].
 type SessionOpening struct {
 	Agent   events.Agent
 	Native  string
 	Cwd     string
 	Profile string
 	Parent  events.Token
+	Pane    string
 }

@@ -38,14 +38,14 @@ type State struct {
 	Traceparent string
 	ProposedAt  events.Micros
 
-	Config   events.Digest    // the configuration that holds now
-	Versions []events.Version // every version, in order; the last is current
-	Bodies   []Body           // without stderr; see Body
-	Run      Run              // the open run at the gate, or the last one
-	Cursor   int              // index of the next hook to consider
-	Attempt  int              // rechecks so far, 0–3
-	Yes      int              // version last answered with continue, -1 none
-	YesHook  int              // lowest index of a hook whose question was continued, -1 none
+	Config   events.Digest // the configuration that holds now
+	Versions []Version     // every version, in order; the last is current
+	Bodies   []Body        // without stderr; see Body
+	Run      Run           // the open run at the gate, or the last one
+	Cursor   int           // index of the next hook to consider
+	Attempt  int           // rechecks so far, 0–3
+	Yes      int           // version last answered with continue, -1 none
+	YesHook  int           // lowest index of a hook whose question was continued, -1 none
 
 	Question Question // the open question, or the last one
 	Settled  []Settled
@@ -75,6 +75,13 @@ type Body struct {
 	Data []byte
 }
 
+// Version is a version of the arguments. By is the hook that made it, nil for what
+// was proposed.
+type Version struct {
+	events.Version
+	By *events.Hook
+}
+
 // Run is a run of a hook at the gate, as its HookStarted says.
 type Run struct {
 	Run       events.ID
@@ -87,15 +94,16 @@ type Run struct {
 // Ending is how an operation came to its commit and to its end, and which runs
 // that decide nothing have begun and not ended.
 type Ending struct {
-	Committed events.Version
-	Code      events.Code      // why it was refused; ended when it was aborted
-	CodeRun   events.ID        // the run that refused it
-	Taker     events.ID        // the connection that the right to run went to, "" for one without a name
-	Question  events.ID        // the question whose no refused it, maybe an earlier operation's
-	EndReason events.EndReason // why it was aborted, or how the question that ended it ended
-	Outcome   events.Outcome
-	Ran       events.Digest
-	Watch     []events.HookStarted // each with an Event or a Mode
+	Committed   events.Version
+	CommittedAt events.Micros
+	Code        events.Code      // why it was refused; ended when it was aborted
+	CodeRun     events.ID        // the run that refused it
+	Taker       events.ID        // the connection that the right to run went to, "" for one without a name
+	Question    events.ID        // the question whose no refused it, maybe an earlier operation's
+	EndReason   events.EndReason // why it was aborted, or how the question that ended it ended
+	Outcome     events.Outcome
+	Ran         events.Digest
+	Watch       []events.HookStarted // each with an Event or a Mode
 }
 
 // Question is the open question of an operation. It is asked by the run State.Run
@@ -110,17 +118,65 @@ type Question struct {
 	WhenNobody   events.WhenNobody
 	AskedAt      events.Micros
 	Open         bool
-	Claims       int32  // claims granted so far, bounded
-	Holder       *Claim // nil = nobody; see Claim
-	Rejected     int    // answers rejected so far, as far as they are logged
+	Claims       *Claims // nil = nobody has claimed it
+	Rejected     int     // answers rejected so far, as far as they are logged
 }
 
 // Claim is who may answer, the zero Claim if nobody has it.
 func (q *Question) Claim() Claim {
-	if q.Holder == nil {
+	if q.Claims == nil {
 		return Claim{}
 	}
-	return *q.Holder
+	return q.Claims.Holder
+}
+
+// Claims are who has a question now, the zero Claim for nobody, and who has had it
+// how often. It is never changed once it is there.
+type Claims struct {
+	Holder Claim
+	Had    []Claimant
+}
+
+// Claimant is a frontend that has had a question so many times.
+type Claimant struct {
+	Frontend  events.ID
+	Principal string
+	Times     int
+}
+
+// held is what becomes of claims by one more.
+func (c *Claims) held(by Claim) *Claims {
+	next := &Claims{Holder: by}
+	if c != nil {
+		next.Had = slices.Clone(c.Had)
+	}
+	i := slices.IndexFunc(next.Had, func(o Claimant) bool { return o.Frontend == by.Frontend && o.Principal == by.Principal })
+	if i < 0 {
+		i = len(next.Had)
+		next.Had = append(next.Had, Claimant{Frontend: by.Frontend, Principal: by.Principal})
+	}
+	next.Had[i].Times++
+	return next
+}
+
+// let is what becomes of claims when the holder lets go.
+func (c *Claims) let() *Claims { return &Claims{Had: c.Had} }
+
+// times counts the claims so far: all, those of a principal, and of its frontend.
+func (c *Claims) times(frontend events.ID, principal string) (all, theirs, own int) {
+	if c == nil {
+		return 0, 0, 0
+	}
+	for _, o := range c.Had {
+		all += o.Times
+		if o.Principal == principal {
+			theirs += o.Times
+			if o.Frontend == frontend {
+				own += o.Times
+			}
+		}
+	}
+	return all, theirs, own
 }
 
 // Claim is the right to answer the open question; Seq 0 means that nobody has
@@ -134,9 +190,10 @@ type Claim struct {
 	Seq       uint64
 }
 
-// Settled is how a question ended.
+// Settled is how a question ended. Run is the one that asked it.
 type Settled struct {
 	ID       events.ID
+	Run      Run
 	Result   events.Result
 	Reason   events.EndReason
 	Answer   events.Answer
@@ -175,7 +232,18 @@ func (s *State) Current() events.Version {
 	if len(s.Versions) == 0 {
 		return events.Version{}
 	}
-	return s.Versions[len(s.Versions)-1]
+	return s.Versions[len(s.Versions)-1].Version
+}
+
+// ChangedBy lists the hooks that made the current version of an earlier one, each
+// once, in order.
+func (s *State) ChangedBy(since int) (list []events.Hook) {
+	for _, v := range s.Versions {
+		if v.N > since && v.By != nil && !slices.Contains(list, *v.By) {
+			list = append(list, *v.By)
+		}
+	}
+	return list
 }
 
 // Body returns the data of a body, nil if there is none.

@@ -3,6 +3,7 @@ package events
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -10,15 +11,12 @@ import (
 // maxAbout bounds [About], bytes.
 const maxAbout = 240
 
-// telling are the arguments that say most about a call, the first found first.
-var telling = []string{"command", "cmd", "file_path", "path", "filePath", "url", "pattern", "query"}
-
 // About is the one line that tells what arguments, canonical JSON, are about: the
 // first line of the string that says most, cut at 240 bytes with … at its end, and
 // with … where further lines follow. It is not escaped: a screen must do that.
 func About(args []byte) string {
 	var text string
-	if json.Unmarshal(args, &text) != nil {
+	if !bytes.HasPrefix(args, []byte(`"`)) || json.Unmarshal(args, &text) != nil {
 		text = tellingMember(args)
 	}
 	text = strings.TrimLeft(text, "\n")
@@ -36,6 +34,16 @@ func About(args []byte) string {
 	return line[:cut] + "…"
 }
 
+// claimed reports whether an argument is what the model says of its own call: it never
+// stands for the call.
+func claimed(name string) bool {
+	switch strings.ToLower(name) {
+	case "description", "reason", "explanation", "justification":
+		return true
+	}
+	return false
+}
+
 // tellingMember picks the member of an object that says most, else its first string,
 // else what there is.
 func tellingMember(args []byte) string {
@@ -44,7 +52,7 @@ func tellingMember(args []byte) string {
 		return string(args)
 	}
 	var text string
-	for _, name := range telling {
+	for _, name := range [...]string{"command", "cmd", "file_path", "path", "filePath", "url", "pattern", "query"} {
 		if raw, ok := members[name]; ok && json.Unmarshal(raw, &text) == nil {
 			return text
 		}
@@ -56,11 +64,15 @@ func tellingMember(args []byte) string {
 	first := ""
 	for dec.More() {
 		var raw json.RawMessage
-		if _, err := dec.Token(); err != nil {
+		name, err := dec.Token()
+		if err != nil {
 			return first
 		}
 		if err := dec.Decode(&raw); err != nil {
 			return first
+		}
+		if claimed(fmt.Sprint(name)) {
+			continue
 		}
 		if json.Unmarshal(raw, &text) == nil {
 			return text

@@ -17,6 +17,8 @@ func TestAbout(t *testing.T) {
 		{`{"b":1,"note":"hello"}`, "hello"},
 		{`{"b":[1,2]}`, "[1,2]"},
 		{`{}`, ""},
+		{`{"Description":"List files","script":"rm -r x"}`, "rm -r x"},
+		{`{"description":"only words"}`, ""},
 		{`"a prompt\nof two lines"`, "a prompt …"},
 		{`{"command":5,"path":"/a"}`, "/a"},
 		{`no json`, "no json"},

@@ -50,13 +50,15 @@ type CoresReply struct {
 
 // SessionOpen begins a session, or takes up one that the log knows. Native is
 // the agent's own id for it; Parent is the session that it belongs to, "" for
-// none.
+// none. Pane is the terminal's pane that the agent stands in, as in [ParsePane], ""
+// for none; one that is not readable counts as none.
 type SessionOpen struct {
 	Agent   Agent  `json:"agent"`
 	Native  string `json:"native"`
 	Cwd     string `json:"cwd"`
 	Profile string `json:"profile,omitempty"`
 	Parent  Token  `json:"parent,omitempty"`
+	Pane    string `json:"pane,omitempty"`
 }
 
 // SessionOpenReply names the session in subjects. Restored says that the log

@@ -214,8 +214,8 @@ type ClaimReply struct {
 	Refused *Refused `json:"refused,omitempty"`
 }
 
-// Ring asks whether this frontend may call the person to a question, by a sound or
-// a message outside its own screen.
+// Ring asks whether this frontend may call the person to a question outside its own
+// terminal or window, such as by a desktop's message.
 type Ring struct {
 	Question ID `json:"question"`
 }

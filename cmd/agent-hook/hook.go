@@ -127,6 +127,7 @@ func (h *hook) run() {
 	}
 	c := call{operation: id, secret: secret, agent: h.agent, event: h.name, stdin: stdin, pid: os.Getpid(), ppid: os.Getppid()}
 	c.cwd, _ = os.Getwd()
+	c.pane = pane(os.Getenv)
 	h.coreLog = dirs.Log()
 	starter := run.Starter{Dirs: dirs, UID: os.Getuid(), Environ: h.environ}
 	h.ask(dirs.AgentSocket(), &starter, c)

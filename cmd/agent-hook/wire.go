@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -26,6 +27,7 @@ type call struct {
 	pid, ppid         int
 	cwd               string
 	timeout           float64
+	pane              string
 }
 
 // line is the call as JSON, with its line break.
@@ -57,7 +59,29 @@ func (c call) line() []byte {
 		b = append(b, `,"timeout":`...)
 		b = strconv.AppendFloat(b, c.timeout, 'f', 3, 64)
 	}
+	if c.pane != "" {
+		b = append(b, `,"pane":`...)
+		b = appendQuoted(b, c.pane)
+	}
 	return append(b, "}\n"...)
+}
+
+// pane names the terminal's pane that the agent stands in, as events.Pane is written,
+// "" for none. What the environment says wrongly is the core's to drop.
+func pane(getenv func(string) string) string {
+	if id, rest := getenv("TMUX_PANE"), getenv("TMUX"); id != "" && rest != "" {
+		socket := rest // as in "/tmp/tmux-1000/default,4711,0"
+		for range 2 {
+			if i := strings.LastIndexByte(socket, ','); i >= 0 {
+				socket = socket[:i]
+			}
+		}
+		return "tmux:" + id + ":" + socket
+	}
+	if id, session := getenv("ZELLIJ_PANE_ID"), getenv("ZELLIJ_SESSION_NAME"); id != "" && session != "" {
+		return "zellij:" + id + ":" + session
+	}
+	return ""
 }
 
 const hex = "0123456789abcdef"

@@ -22,7 +22,7 @@ func TestLineIsAHookCall(t *testing.T) {
 		c := call{
 			operation: id, secret: secret, agent: "generic", event: rapid.String().Draw(t, "event"),
 			stdin: rapid.SliceOf(rapid.Byte()).Draw(t, "stdin"), pid: 7, ppid: 8, cwd: rapid.String().Draw(t, "cwd"),
-			timeout: rapid.SampledFrom([]float64{0, 0.001, 1.5, 1e9}).Draw(t, "timeout"),
+			timeout: rapid.SampledFrom([]float64{0, 0.001, 1.5, 1e9}).Draw(t, "timeout"), pane: rapid.String().Draw(t, "pane"),
 		}
 		line := c.line()
 		got, err := agents.DecodeCall(line[:len(line)-1])
@@ -31,12 +31,36 @@ func TestLineIsAHookCall(t *testing.T) {
 		}
 		want := events.HookCall{
 			V: 1, Operation: events.ID(id), Secret: secret, Agent: c.agent, Event: c.event, Stdin: string(c.stdin),
-			PID: 7, PPID: 8, Cwd: c.cwd, Timeout: c.timeout,
+			PID: 7, PPID: 8, Cwd: c.cwd, Timeout: c.timeout, Pane: c.pane,
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatal(diff)
 		}
 	})
+}
+
+// TestPaneIsThatOfEvents: what the environment says is a pane that the core reads.
+func TestPaneIsThatOfEvents(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		env  map[string]string
+		want events.Pane
+	}{
+		{"none", map[string]string{"TERM": "xterm"}, events.Pane{}},
+		{"tmux", map[string]string{"TMUX": "/tmp/tmux-1000/default,4711,0", "TMUX_PANE": "%3"}, events.Pane{Multiplexer: "tmux", Server: "/tmp/tmux-1000/default", ID: "%3"}},
+		{"a comma in a socket's name", map[string]string{"TMUX": "/tmp/a,b,4711,0", "TMUX_PANE": "%12"}, events.Pane{Multiplexer: "tmux", Server: "/tmp/a,b", ID: "%12"}},
+		{"zellij", map[string]string{"ZELLIJ_SESSION_NAME": "calm tree", "ZELLIJ_PANE_ID": "5"}, events.Pane{Multiplexer: "zellij", Server: "calm tree", ID: "5"}},
+		{"tmux inside zellij", map[string]string{
+			"ZELLIJ_SESSION_NAME": "s", "ZELLIJ_PANE_ID": "5", "TMUX": "/t,1,2", "TMUX_PANE": "%0",
+		}, events.Pane{Multiplexer: "tmux", Server: "/t", ID: "%0"}},
+		{"half of it", map[string]string{"TMUX_PANE": "%3", "ZELLIJ_PANE_ID": "5"}, events.Pane{}},
+	} {
+		said := pane(func(name string) string { return c.env[name] })
+		got, ok := events.ParsePane(said)
+		if got != c.want || ok == (c.want == events.Pane{}) || said != c.want.String() {
+			t.Errorf("%s: %q is %+v, %v", c.name, said, got, ok)
+		}
+	}
 }
 
 func TestULIDIsThatOfEvents(t *testing.T) {

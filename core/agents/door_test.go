@@ -33,7 +33,7 @@ func TestDoorAnswersEachVerb(t *testing.T) {
 		p.expect(w.say("propose", `{`+ids+`,`+shell+`,"path":"main > a#1","turn":"t1","profile":"p","timeout_ms":5000}`), `{}`)
 		got := p.office.first().p
 		want := core.Proposal{
-			Operation: op, Secret: secret, Agent: "generic", Native: "s1", Cwd: "/w", Profile: "p", Turn: "t1", Path: "main > a#1",
+			Operation: op, Secret: secret, Agent: "generic", Native: "s1", Cwd: "/w", Pane: "zellij:5:calm", Profile: "p", Turn: "t1", Path: "main > a#1",
 			Kind: events.KindToolCall, Tool: events.Tool{Name: "bash", Kind: "shell"},
 			Args: []byte(`{"command":"a < b"}`), Deadline: time.Now().Add(5 * time.Second), Leased: true,
 		}

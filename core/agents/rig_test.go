@@ -478,7 +478,7 @@ func (w *wire) say(verb, command string) string {
 func (w *wire) begin(native string) *wire {
 	w.p.t.Helper()
 	reply := w.raw(events.AgentLobbySubject(string(coreToken), w.id, events.VerbSessionOpen),
-		[]byte(`{"agent":"generic","native":"`+native+`","cwd":"/w"}`))
+		[]byte(`{"agent":"generic","native":"`+native+`","cwd":"/w","pane":"zellij:5:calm"}`))
 	if err := json.Unmarshal([]byte(reply), &w.open); err != nil || w.open.Session == "" || w.open.LeaseMS != 60000 {
 		w.p.t.Fatalf("session_open: %s, %v", reply, err)
 	}

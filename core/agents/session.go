@@ -27,6 +27,9 @@ type SessionOptions struct {
 	Parent *Session
 	// Profile is what rules match as profile.
 	Profile string
+	// Pane is the terminal's pane that the agent stands in, as [events.ParsePane]
+	// reads it; "" for none.
+	Pane string
 }
 
 // Session is one conversation of an agent.
@@ -48,7 +51,7 @@ func (c *Client) Open(ctx context.Context, o SessionOptions) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{c: c, opens: make(chan struct{}, 1), opening: events.SessionOpen{
-		Agent: cmp.Or(o.Agent, c.o.Name), Native: o.Native, Cwd: cwd, Profile: o.Profile,
+		Agent: cmp.Or(o.Agent, c.o.Name), Native: o.Native, Cwd: cwd, Profile: o.Profile, Pane: o.Pane,
 	}}
 	if o.Parent != nil {
 		s.opening.Parent = o.Parent.Token()

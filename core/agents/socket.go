@@ -221,6 +221,7 @@ func (s *Socket) observe(ctx context.Context, c net.Conn, call events.HookCall, 
 	if o.Cwd == "" {
 		o.Cwd = call.Cwd
 	}
+	o.Pane = call.Pane
 	if OfTool(o.Signal) {
 		_ = send(c, events.HookLine{Accepted: true}) // it is recorded, whether the agent waits or not
 	}
@@ -289,7 +290,7 @@ func (s *Socket) propose(ctx context.Context, c net.Conn, call events.HookCall, 
 		s.deny(c, call, events.CodeNoCanonicalForm, err.Error())
 		return false
 	}
-	p.Operation, p.Secret = call.Operation, call.Secret
+	p.Operation, p.Secret, p.Pane = call.Operation, call.Secret, call.Pane
 	p.Deadline = deadline(call, e, s.o.Now())
 	if p.Cwd == "" {
 		p.Cwd = call.Cwd

@@ -257,6 +257,28 @@ func TestCallIsProposedAnsweredAndConfirmed(t *testing.T) {
 	})
 }
 
+// TestF2PaneReachesTheDesk: what agent-hook says of its pane goes on unread.
+func TestF2PaneReachesTheDesk(t *testing.T) {
+	const pane = "tmux:%3:/tmp/tmux-1000/default"
+	in := func(line string) string { return strings.Replace(line, `{"v":1,`, `{"v":1,"pane":"`+pane+`",`, 1) }
+	bubble(t, agents.SocketOptions{}, func(h *house) {
+		c := h.dial()
+		c.send(in(call("generic", "before_tool_call", stdin)))
+		c.expect(events.HookLine{Accepted: true})
+		o := h.dial()
+		o.send(in(call("generic", "before_turn", `{"session_id":"s","agent":"generic","cwd":"/w"}`)))
+		o.expect(events.HookLine{})
+		h.desk.mu.Lock()
+		defer h.desk.mu.Unlock()
+		if got := h.desk.proposed[0].Pane; got != pane {
+			t.Errorf("proposed %q", got)
+		}
+		if got := h.desk.observed[0].Pane; got != pane {
+			t.Errorf("observed %q", got)
+		}
+	})
+}
+
 func TestDenyIsConfirmedToo(t *testing.T) {
 	bubble(t, agents.SocketOptions{}, func(h *house) {
 		c := h.dial()

@@ -81,7 +81,9 @@ func (d *Door) cores(_ context.Context, _ caller, _ events.Cores) any {
 }
 
 func (d *Door) sessionOpen(ctx context.Context, from caller, c events.SessionOpen) any {
-	from.opening = core.SessionOpening{Agent: c.Agent, Native: c.Native, Cwd: c.Cwd, Profile: c.Profile, Parent: c.Parent}
+	from.opening = core.SessionOpening{
+		Agent: c.Agent, Native: c.Native, Cwd: c.Cwd, Profile: c.Profile, Parent: c.Parent, Pane: c.Pane,
+	}
 	head, restored, err := d.o.Desk.OpenSession(ctx, from.opening)
 	if err == nil {
 		from.project, from.session = head.Project, head.Session
@@ -226,7 +228,7 @@ func (d *Door) check(ctx context.Context, from caller, c events.Check) any {
 func proposal(from caller, c events.Propose) core.Proposal {
 	o := from.opening
 	p := core.Proposal{
-		Operation: c.Operation, Secret: c.Secret, Agent: o.Agent, Native: o.Native, Cwd: cmp.Or(c.Cwd, o.Cwd),
+		Operation: c.Operation, Secret: c.Secret, Agent: o.Agent, Native: o.Native, Cwd: cmp.Or(c.Cwd, o.Cwd), Pane: o.Pane,
 		Profile: cmp.Or(c.Profile, o.Profile), Turn: c.Turn, Path: cmp.Or(c.Path, events.MainPath), Traceparent: c.Traceparent,
 		Kind: c.Kind, Args: c.Args, Leased: true,
 	}

@@ -76,7 +76,10 @@ func (e *Engine) Received(f Frontend, p Place, c events.Received) events.Ack {
 	if refused != nil {
 		return events.Ack{Refused: refused}
 	}
-	if !fe.capable {
+	e.mu.Lock()
+	shows := e.shows(&fe, p)
+	e.mu.Unlock()
+	if !shows {
 		return events.Ack{}
 	}
 	for _, id := range c.Questions {
@@ -277,16 +280,25 @@ func (e *Engine) Find(_ context.Context, c events.Find) events.FindReply {
 	return r
 }
 
-// search reads the log back for an id that memory has forgotten, "" when it is
-// not there. One search runs at a time: whoever makes up ids must not keep the
-// disk busy for everybody.
-func (e *Engine) search(c events.Find) (subject string, _ error) {
+// readBack waits for the turn to read much of the log, and returns what ends it. One
+// reads at a time: whoever makes up ids must not keep the disk busy for everybody.
+func (e *Engine) readBack() (done func(), _ error) {
 	select {
 	case e.searching <- struct{}{}:
-		defer func() { <-e.searching }()
+		return func() { <-e.searching }, nil
 	case <-e.ctx.Done():
-		return "", ErrStopped
+		return nil, ErrStopped
 	}
+}
+
+// search reads the log back for an id that memory has forgotten, "" when it is
+// not there.
+func (e *Engine) search(c events.Find) (subject string, _ error) {
+	done, err := e.readBack()
+	if err != nil {
+		return "", err
+	}
+	defer done()
 	for r, err := range e.o.Log.Scan(e.ctx, 0) {
 		if err != nil {
 			return "", err

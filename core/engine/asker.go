@@ -315,6 +315,9 @@ func (e *Engine) join(op *operation, p core.Proposal) error {
 	op.due.asker = 0
 	op.mu.Unlock()
 	e.arm(op)
+	if ses, refused := e.sessionAt(op.place.Value()); refused == nil {
+		e.stands(ses, p.Pane) // a core that has just started does not know it
+	}
 	return nil
 }
 

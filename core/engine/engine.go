@@ -6,7 +6,7 @@
 // leads there (asker.go for agents, answerer.go for frontends, hook.go and
 // timer.go for what the core itself does, watch.go and after.go for hooks that
 // decide nothing) or tells what happened (view.go for frontends, waiter.go for
-// agents).
+// agents, history.go for who comes later).
 // A fact leaves the core only after the log has acknowledged it.
 package engine
 
@@ -132,6 +132,7 @@ type Engine struct {
 
 	slots    *slots
 	repeats  *repeats
+	past     *history
 	watchers *watchers
 	outbox   *outbox
 	loose    looseRuns // while the log is scanned
@@ -180,6 +181,7 @@ func New(o Options) *Engine {
 		ended:     newEnded(10_000),
 		slots:     newSlots(),
 		repeats:   newRepeats(),
+		past:      newHistory(),
 		watchers:  newWatchers(),
 		outbox:    newOutbox(o.Outbox, o.Logger),
 		loose:     looseRuns{},

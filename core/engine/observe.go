@@ -18,7 +18,7 @@ func (e *Engine) OpenSession(ctx context.Context, o core.SessionOpening) (head e
 	if err := checkLengths(bounds{{"cwd", o.Cwd, maxCwd}, {"profile", o.Profile, maxProfile}, {"session id", o.Native, maxNative}}); err != nil {
 		return head, false, err
 	}
-	ses, how, err := e.enter(ctx, visit{agent: o.Agent, native: o.Native, cwd: o.Cwd, parent: o.Parent})
+	ses, how, err := e.enter(ctx, visit{agent: o.Agent, native: o.Native, cwd: o.Cwd, parent: o.Parent, pane: o.Pane})
 	if err != nil {
 		return head, false, err
 	}
@@ -93,7 +93,7 @@ func checkObservation(o core.Observation) error {
 // of it; nil then means that there is nothing to end.
 func (e *Engine) sessionFor(ctx context.Context, o core.Observation) (*session, error) {
 	if o.Session == "" && !endsOnly(o.Signal) {
-		return e.enterBelow(ctx, o.Parent, visit{agent: o.Agent, native: o.Native, cwd: o.Cwd})
+		return e.enterBelow(ctx, o.Parent, visit{agent: o.Agent, native: o.Native, cwd: o.Cwd, pane: o.Pane})
 	}
 	token := o.Session
 	if token == "" {

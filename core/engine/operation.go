@@ -29,6 +29,7 @@ type operation struct {
 	stale bool       // an append's outcome is unknown: read the log before deciding
 	set   *hooks.Set // the configuration that it began with; nil if that is gone
 	fault bool       // this core has given it up: the asker is refused
+	rung  events.ID  // the frontend that may call the person to the open question, "" for none yet
 
 	askers   int32         // connections that wait for the verdict
 	held     int32         // who else needs it in memory
@@ -281,7 +282,7 @@ func (e *Engine) note(op *operation, m events.Message, s core.State) {
 func (op *operation) note(ev events.Event, s core.State, now moment) {
 	switch ev := ev.(type) {
 	case events.Request:
-		op.received, op.rejected = nil, 0
+		op.received, op.rejected, op.rung = nil, 0, ""
 		op.due = dues{asker: op.due.asker, deadline: ev.Deadline}
 		if ev.WhenNobody == events.NobodyReject {
 			op.due.nobody = now + moment(ReceiveWithin)

@@ -19,6 +19,7 @@ type frontend struct {
 	kind      events.FrontendKind
 	name      string
 	capable   bool
+	panes     bool // capable only where the agent stands in a pane
 	scope     string
 	lapse     *time.Timer
 }
@@ -64,7 +65,8 @@ func (e *Engine) Hello(f Frontend, scope string, h events.Hello) events.HelloRep
 		fe.lapse = time.AfterFunc(FrontendLease, func() { e.detach(f.ID, events.ReleasedLapsed) })
 	}
 	fe.lapse.Reset(FrontendLease)
-	fe.principal, fe.kind, fe.name, fe.capable, fe.scope = f.Principal, h.Kind, h.Name, h.Capable, scope
+	fe.principal, fe.kind, fe.name, fe.scope = f.Principal, h.Kind, h.Name, scope
+	fe.capable, fe.panes = h.Capable, h.Panes
 	return events.HelloReply{
 		Core: e.o.Core, Epoch: e.o.Epoch, LeaseMS: FrontendLease.Milliseconds(), Alone: e.o.Alone, Principal: f.Principal, Sessions: e.heads(scope),
 	}
@@ -154,11 +156,17 @@ func (e *Engine) capable(p Place) int {
 	defer e.mu.Unlock()
 	n := 0
 	for _, fe := range e.frontends {
-		if fe.capable && e.covers(fe.scope, p) {
+		if e.covers(fe.scope, p) && e.shows(fe, p) {
 			n++
 		}
 	}
 	return n
+}
+
+// shows reports whether a frontend could show a question of a session that it
+// covers. e.mu is held.
+func (e *Engine) shows(fe *frontend, p Place) bool {
+	return fe.capable && (!fe.panes || e.inPane(p.Session))
 }
 
 // asking lists the operations with an open question. e.mu is held.

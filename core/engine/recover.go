@@ -45,6 +45,7 @@ func (e *Engine) recover(ctx context.Context) error {
 		from, r = 0, newRecovery()
 		e.sessions = map[events.Token]*session{}
 		e.repeats.restore(nil)
+		e.past = newHistory()
 	}
 	e.lastSeq.Store(from)
 	for rec, err := range e.o.Log.Scan(ctx, from) {
@@ -101,6 +102,7 @@ func (e *Engine) take(rec journal.Record, r *recovery) error {
 	}
 	s = core.Apply(s, m)
 	e.repeats.take(s, m)
+	e.recall(Place{m.Project, m.Session}, m, s)
 	e.takeReports(s, m)
 	if !s.Over() {
 		r.put(s)
@@ -121,6 +123,7 @@ func (e *Engine) take(rec journal.Record, r *recovery) error {
 // trailing takes what the log has of an operation that was over before.
 func (e *Engine) trailing(subject string, m events.Message) {
 	e.loose.take(subject, m)
+	e.past.follow(e.past.trailing(m), m, nil)
 	e.takeReports(core.State{}, m)
 }
 
@@ -154,6 +157,7 @@ func (e *Engine) takeSession(m events.Message, r *recovery) {
 		return // the snapshot has it
 	}
 	e.takeIn(ses, m, 0)
+	e.recallRuns(ses, m)
 	for _, ev := range m.Events {
 		end, ends := reachOf(ev)
 		if !ends {
@@ -301,6 +305,9 @@ func (e *Engine) offerAgain(op *operation, q core.Question) {
 	e.mu.Unlock()
 	op.mu.Lock()
 	defer op.mu.Unlock()
+	if e.now().Sub(q.AskedAt.Time()) >= rungAfter {
+		op.rung = e.o.Epoch // no frontend has this id
+	}
 	if q.WhenNobody != events.NobodyWait {
 		op.due.nobody = e.in(NobodyGrace)
 	}

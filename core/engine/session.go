@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -29,7 +28,8 @@ type session struct {
 	err      error                // set before ready is closed: why they never will
 	// reachable says that ready is closed and all is well.
 	reachable bool
-	asked     int // open questions
+	asked     int    // open questions
+	pane      string // where its agent was last heard of, "" for nowhere
 
 	sign atomic.Int64 // when it was last heard of, [events.Micros]
 
@@ -97,6 +97,7 @@ type visit struct {
 	native string
 	cwd    string
 	parent events.Token // "" for none, or when it is not known
+	pane   string
 }
 
 // arrival says how somebody found a session.
@@ -110,13 +111,13 @@ const (
 
 // open returns the session of a proposal, and that of its parent before it.
 func (e *Engine) open(ctx context.Context, p core.Proposal) (*session, error) {
-	return e.enterBelow(ctx, p.Parent, visit{agent: p.Agent, native: p.Native, cwd: p.Cwd})
+	return e.enterBelow(ctx, p.Parent, visit{agent: p.Agent, native: p.Native, cwd: p.Cwd, pane: p.Pane})
 }
 
 // enterBelow enters a session whose agent names its parent, or not.
 func (e *Engine) enterBelow(ctx context.Context, parent string, v visit) (*session, error) {
 	if parent != "" {
-		above, _, err := e.enter(ctx, visit{agent: v.agent, native: parent, cwd: v.cwd})
+		above, _, err := e.enter(ctx, visit{agent: v.agent, native: parent, cwd: v.cwd, pane: v.pane})
 		if err != nil {
 			return nil, err
 		}
@@ -146,6 +147,7 @@ func (e *Engine) enter(ctx context.Context, v visit) (*session, arrival, error) 
 		if ses.err != nil {
 			return nil, 0, ses.err
 		}
+		e.stands(ses, v.pane)
 		if how, err := e.beginAgain(ses, v); !errors.Is(err, errLeft) {
 			return ses, how, err
 		}
@@ -167,6 +169,7 @@ func (e *Engine) find(v visit) (ses *session, known bool, _ error) {
 				Agent: v.agent, Native: v.native, Cwd: v.cwd, ProjectPath: path, Parent: v.parent,
 			})
 			ses.feed.Store(e.feedFloor)
+			ses.pane = knownPane(v.pane)
 		}
 	}
 	if refused := e.checkParent(token, v.parent); refused != nil {
@@ -174,6 +177,39 @@ func (e *Engine) find(v visit) (ses *session, known bool, _ error) {
 	}
 	e.sessions[token] = ses
 	return ses, known, nil
+}
+
+// knownPane is a pane as it may be told on, "" for what is none.
+func knownPane(pane string) string {
+	if _, ok := events.ParsePane(pane); !ok {
+		return ""
+	}
+	return pane
+}
+
+// stands notes where the agent of a session is now, and tells frontends if that is
+// another pane than before.
+func (e *Engine) stands(ses *session, pane string) {
+	pane = knownPane(pane)
+	e.mu.Lock()
+	moved := ses.pane != pane
+	ses.pane = pane
+	head := ses.head()
+	e.mu.Unlock()
+	if moved {
+		e.publish(ses.place, events.Live{Session: &head})
+	}
+}
+
+// inPane reports whether the agent of a session, or of one above it, stands in a
+// pane. e.mu is held.
+func (e *Engine) inPane(token events.Token) bool {
+	for ses, ok := e.sessions[token]; ok; ses, ok = e.sessions[ses.opened.Parent] {
+		if ses.pane != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // checkParent refuses a parent that is not there, and one that would be its own
@@ -304,22 +340,14 @@ func (s *session) family() []*session {
 
 // head is the session in a list. The engine's lock is held.
 func (s *session) head() events.SessionHead {
+	s.mu.Lock()
+	opened := s.log.Opened
+	s.mu.Unlock()
 	return events.SessionHead{
 		Project: s.place.Project, Session: s.place.Session, Agent: s.opened.Agent, Native: shown(s.opened.Native),
 		ProjectPath: s.opened.ProjectPath, Parent: s.opened.Parent, Open: s.asked, Feed: s.feed.Load(),
+		Opened: opened, Pane: s.pane,
 	}
-}
-
-// maxShown bounds a native id in a list, bytes. Agents choose these ids: a few
-// of a megabyte would make a list that no message carries.
-const maxShown = 256
-
-// shown is a native id as lists have it. The log has it whole.
-func shown(native string) string {
-	if len(native) <= maxShown {
-		return native
-	}
-	return strings.ToValidUTF8(native[:maxShown], "") + "…"
 }
 
 // Sessions lists the sessions of a scope.
@@ -370,7 +398,7 @@ const maxHeads = 8 << 20
 func (e *Engine) fit(list []events.SessionHead) []events.SessionHead {
 	size := func(h events.SessionHead) int {
 		const rest = 256 // names of fields, tokens, numbers
-		return rest + len(h.Native) + len(h.ProjectPath)
+		return rest + len(h.Native) + len(h.ProjectPath) + len(h.Pane)
 	}
 	all := 0
 	for _, h := range list {
@@ -403,6 +431,15 @@ func (e *Engine) sessionAt(p Place) (*session, *events.Refused) {
 		return nil, refuse(events.RejectUnknownSession, "")
 	}
 	return ses, nil
+}
+
+func (e *Engine) projectPath(p Place) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if ses, ok := e.sessions[p.Session]; ok {
+		return ses.opened.ProjectPath
+	}
+	return ""
 }
 
 func (e *Engine) native(p Place) string {

@@ -18,7 +18,8 @@ const maxPast = 64
 type chronicle struct {
 	Seq    uint64
 	Hash   events.Digest
-	Turn   string // the turn that runs, "" when none does or it has no name
+	Opened events.Micros // when it began, or began again after its end
+	Turn   string        // the turn that runs, "" when none does or it has no name
 	Past   []pastTurn
 	Closed events.EndReason // why it is over, "" while it is not
 	// Owed says that the end of a session above ended this one, and that its own
@@ -41,6 +42,9 @@ func (c *chronicle) apply(m events.Message) {
 	for _, ev := range m.Events {
 		switch ev := ev.(type) {
 		case events.SessionOpened:
+			if c.Opened == 0 || c.Closed != "" {
+				c.Opened = m.At
+			}
 			if c.Closed != "" {
 				c.Closed, c.Owed, c.Turn, c.Past = "", false, "", nil
 			}
@@ -146,6 +150,7 @@ func (e *Engine) appendTo(ctx context.Context, ses *session, c chronicle, m even
 		return err
 	}
 	e.carryOut(e.takeIn(ses, m, 0))
+	e.tellRuns(ses, m)
 	e.advance(m.Seq)
 	return nil
 }
@@ -163,6 +168,9 @@ func (e *Engine) catchUp(ses *session) error {
 		}
 		if m.Seq > known {
 			e.carryOut(e.takeIn(ses, m, m.At))
+			if known > 0 { // else all of it is old
+				e.tellRuns(ses, m)
+			}
 		}
 	}
 	ses.stale = false

@@ -16,7 +16,7 @@ import (
 
 // foldVersion changes whenever core.State or the fold does: an older snapshot
 // is then dropped and the log read from its beginning.
-const foldVersion = 5
+const foldVersion = 6
 
 type cachedSession struct {
 	Place      Place
@@ -33,6 +33,7 @@ type cachedSession struct {
 type cached struct {
 	sessions []cachedSession
 	repeats  []cachedRepeats
+	past     cachedHistory
 	open     []core.State
 }
 
@@ -41,7 +42,7 @@ type cached struct {
 func (c cached) encode() ([]byte, error) {
 	var data bytes.Buffer
 	enc := gob.NewEncoder(&data) // gob keeps every exported field, whatever its wire tag says
-	if err := errors.Join(enc.Encode(c.sessions), enc.Encode(c.repeats)); err != nil {
+	if err := errors.Join(enc.Encode(c.sessions), enc.Encode(c.repeats), enc.Encode(c.past)); err != nil {
 		return nil, err
 	}
 	for i := range c.open {
@@ -74,7 +75,7 @@ func (e *Engine) copyStates() (uint64, cached) {
 	defer e.barrier.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := cached{open: make([]core.State, 0, len(e.ops)), repeats: e.repeats.copy()}
+	c := cached{open: make([]core.State, 0, len(e.ops)), repeats: e.repeats.copy(), past: e.past.copy()}
 	for _, ses := range e.sessions {
 		if kept := ses.cached(); kept.Log.Seq > 0 {
 			c.sessions = append(c.sessions, kept)
@@ -122,10 +123,12 @@ func (e *Engine) takeCached(data []byte, r *recovery) error {
 	dec := gob.NewDecoder(bytes.NewReader(data))
 	var sessions []cachedSession
 	var repeats []cachedRepeats
-	if err := errors.Join(dec.Decode(&sessions), dec.Decode(&repeats)); err != nil {
+	var past cachedHistory
+	if err := errors.Join(dec.Decode(&sessions), dec.Decode(&repeats), dec.Decode(&past)); err != nil {
 		return err
 	}
 	e.repeats.restore(repeats)
+	e.past.restore(past)
 	for _, c := range sessions {
 		ses := e.remember(c.Place)
 		ses.opened, ses.log, ses.marked, ses.unreported = c.Opened, c.Log, c.Marked, c.Unreported

@@ -32,19 +32,16 @@ func (e *Engine) question(id events.ID) (view, bool) {
 
 func (e *Engine) viewOf(p Place, s core.State) view {
 	q := s.Question
-	e.mu.Lock()
-	var path string
-	if ses, ok := e.sessions[p.Session]; ok {
-		path = ses.opened.ProjectPath
-	}
-	e.mu.Unlock()
 	v := view{events.Question{
 		ID: q.ID, Gate: q.Gate, Operation: s.ID, Project: p.Project, Session: p.Session, Agent: s.Proposed.Agent,
-		ProjectPath: path, Cwd: s.Proposed.Cwd, Kind: s.Proposed.Kind, Path: s.Proposed.Path, Tool: s.Proposed.Tool,
+		ProjectPath: e.projectPath(p), Cwd: s.Proposed.Cwd, Kind: s.Proposed.Kind, Path: s.Proposed.Path, Tool: s.Proposed.Tool,
 		Hook: s.Run.Hook, Reason: string(s.Body(events.ReasonBody(q.ID))), Version: s.Current(), Args: s.Args(),
 		Attempt: s.Attempt, Previous: s.Yes, AskedAt: q.AskedAt, Deadline: q.Deadline, DeadlineFrom: q.DeadlineFrom,
-		Changed: changes(s, q), Seq: s.Seq,
+		Changed: changes(s), Seq: s.Seq,
 	}}
+	if len(v.Changed) > 0 {
+		v.ChangedBy = s.ChangedBy(base(s))
+	}
 	if c := q.Claim(); c.Seq != 0 {
 		v.ClaimedBy = claimOf(c)
 	}
@@ -57,14 +54,22 @@ func claimOf(c core.Claim) *events.Claim {
 	}
 }
 
-// changes lists old and new values of what differs from the last yes.
-func changes(s core.State, q core.Question) []events.Change {
-	if len(q.Changed) == 0 {
+// base is the version that a question compares with: what a person last said yes to,
+// else what was proposed.
+func base(s core.State) int { return max(0, s.Yes) }
+
+// changes lists old and new values of what differs from the base.
+func changes(s core.State) []events.Change {
+	names := s.Question.Changed
+	if s.Yes < 0 && s.Current().N > 0 { // the log has no names for a first question
+		names = core.ChangedNames(s.Body(events.ArgsBody(0)), s.Args())
+	}
+	if len(names) == 0 {
 		return nil
 	}
-	before, after := fields(s.Body(events.ArgsBody(s.Yes))), fields(s.Args())
-	list := make([]events.Change, 0, len(q.Changed))
-	for _, name := range q.Changed {
+	before, after := fields(s.Body(events.ArgsBody(base(s)))), fields(s.Args())
+	list := make([]events.Change, 0, len(names))
+	for _, name := range names {
 		list = append(list, events.Change{Name: name, Old: before[name], New: after[name]})
 	}
 	return list
@@ -84,6 +89,9 @@ func fields(args []byte) map[string]json.RawMessage {
 // what is left; show brings the rest.
 func (v *view) trim(room int) int {
 	size := 2048 + len(v.Reason)
+	for _, h := range v.ChangedBy {
+		size += 128 + len(h.ID) + len(h.File)
+	}
 	if size+len(v.Args) > room {
 		v.Args = nil
 	}
@@ -99,7 +107,7 @@ func (v *view) trim(room int) int {
 }
 
 // tell publishes what a written message means for frontends: questions and
-// their ends whole, of everything else one line.
+// their ends whole, of the operation and of each hook's run one line.
 func (e *Engine) tell(op *operation, m events.Message, s core.State) {
 	live := events.Live{Seq: m.Seq}
 	for _, ev := range m.Events {
@@ -116,11 +124,9 @@ func (e *Engine) tell(op *operation, m events.Message, s core.State) {
 		case events.Response, events.Withdrawn:
 			end := endOf(s.Settled[len(s.Settled)-1])
 			live.Ended = &end
-		case events.OperationCommitted, events.OperationRefused, events.OperationAborted, events.OperationFinished, events.OperationDelivered:
-			line := lineOf(op.place.Value(), s)
-			live.Line = &line
 		}
 	}
+	live.Line, live.Runs = e.recall(op.place.Value(), m, s)
 	if live.Asked != nil || live.Claimed != nil || live.Released != "" || live.Ended != nil || live.Line != nil || len(live.Runs) > 0 {
 		e.publish(op.place.Value(), live)
 	}
@@ -130,29 +136,4 @@ func endOf(q core.Settled) events.End {
 	return events.End{
 		Question: q.ID, Result: q.Result, Reason: q.Reason, Who: q.Who, Kind: q.Kind, Answer: q.Answer, At: q.At,
 	}
-}
-
-func lineOf(p Place, s core.State) events.Line {
-	end := s.Ending()
-	l := events.Line{
-		Operation: s.ID, Project: p.Project, Session: p.Session, Agent: s.Proposed.Agent, Path: s.Proposed.Path,
-		Tool: s.Proposed.Tool, Code: end.Code, Outcome: end.Outcome, Ran: end.Ran, Committed: end.Committed.Digest,
-		Bytes: end.Committed.Bytes, At: s.At,
-	}
-	if n := len(s.Settled); n > 0 {
-		l.Question, l.Who = s.Settled[n-1].ID, s.Settled[n-1].Who
-	}
-	switch {
-	case end.Outcome != "":
-		l.State = "finished"
-	case s.Phase == core.PhaseCommitted && s.Delivered:
-		l.State = "delivered"
-	case s.Phase == core.PhaseCommitted:
-		l.State = "committed"
-	case end.Code != "":
-		l.State = "refused"
-	case s.Phase == core.PhaseEnded:
-		l.State = "aborted"
-	}
-	return l
 }

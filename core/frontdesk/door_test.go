@@ -97,10 +97,10 @@ func encode(t *testing.T, v any) []byte {
 func TestGarbageCommands(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		nc, id := r.raw(1)
-		lobby := []string{events.VerbHello, events.VerbRenew, events.VerbBye, events.VerbSessions, events.VerbFind, "nonsense", events.VerbClaim}
+		lobby := []string{events.VerbHello, events.VerbRenew, events.VerbBye, events.VerbSessions, events.VerbFind, events.VerbHistory, "nonsense", events.VerbClaim}
 		session := []string{
 			events.VerbSync, events.VerbShow, events.VerbReceived, events.VerbPresented, events.VerbClaim, events.VerbRelease,
-			events.VerbRespond, "nonsense", events.VerbHello,
+			events.VerbRespond, events.VerbRing, events.VerbRun, "nonsense", events.VerbHello,
 		}
 		for _, data := range garbage() {
 			for _, v := range lobby {
@@ -148,6 +148,13 @@ func TestForm(t *testing.T) {
 		{"257 received", events.VerbReceived, events.Received{Questions: make([]events.ID, 257)}, events.RejectMalformed},
 		{"find nothing", events.VerbFind, events.Find{}, events.RejectMalformed},
 		{"find both", events.VerbFind, events.Find{Question: newID(1), Operation: newID(1)}, events.RejectMalformed},
+		{"F2 history of a wrong number", events.VerbHistory, events.History{Limit: -1}, events.RejectMalformed},
+		{"F2 history", events.VerbHistory, events.History{}, ""},
+		{"F1 ring of no question", events.VerbRing, events.Ring{}, events.RejectMalformed},
+		{"F1 ring", events.VerbRing, events.Ring{Question: newID(1)}, events.RejectUnknownQuestion},
+		{"B112 no run", events.VerbRun, events.RunCommand{Operation: newID(1)}, events.RejectMalformed},
+		{"B112 a run of no operation", events.VerbRun, events.RunCommand{Operation: "x", Run: newID(1)}, events.RejectMalformed},
+		{"B112 an unknown run", events.VerbRun, events.RunCommand{Run: newID(1)}, events.RejectUnknownOperation},
 		{"kind", events.VerbHello, events.Hello{Kind: "toaster"}, events.RejectMalformed},
 		{"name", events.VerbHello, events.Hello{Kind: events.FrontendTUI, Name: long}, events.RejectMalformed},
 	} {
@@ -155,7 +162,7 @@ func TestForm(t *testing.T) {
 			bubble(t, func(t *testing.T, r *rig) {
 				nc, id := r.raw(1)
 				subject := events.FrontendSubject(main.Project, main.Session, id, c.verb)
-				if c.verb == events.VerbFind || c.verb == events.VerbHello {
+				if c.verb == events.VerbFind || c.verb == events.VerbHello || c.verb == events.VerbHistory {
 					subject = events.LobbySubject(events.DoorAll, id, c.verb)
 				}
 				if got := code(t, r.request(nc, subject, encode(t, c.command))); got != c.want {

@@ -33,10 +33,13 @@ type Desk interface {
 	Bye(f engine.Frontend)
 	Sessions(scope string) []events.SessionHead
 	Find(ctx context.Context, c events.Find) events.FindReply
+	History(scope string, c events.History) events.HistoryReply
 	Sync(p engine.Place, c events.Sync) events.SyncReply
 	Show(ctx context.Context, p engine.Place, c events.Show) events.ShowReply
 	Received(f engine.Frontend, p engine.Place, c events.Received) events.Ack
 	Presented(ctx context.Context, f engine.Frontend, p engine.Place, c events.Drawn) events.Ack
+	Ring(ctx context.Context, f engine.Frontend, p engine.Place, c events.Ring) events.RingReply
+	Output(ctx context.Context, p engine.Place, c events.RunCommand) events.RunReply
 	Claim(ctx context.Context, f engine.Frontend, p engine.Place, c events.ClaimCommand) events.ClaimReply
 	Release(ctx context.Context, f engine.Frontend, p engine.Place, c events.ReleaseCommand) events.Ack
 	Respond(ctx context.Context, f engine.Frontend, p engine.Place, c events.Respond) events.Ack

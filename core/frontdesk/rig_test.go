@@ -53,7 +53,9 @@ type desk struct {
 	principal map[events.ID]string
 	drawn     []events.Drawn
 	inputs    int
-	mute      bool // the feed is lost
+	history   events.HistoryReply
+	rung      map[events.ID]events.ID // question → frontend
+	mute      bool                    // the feed is lost
 }
 
 func newDesk(epoch int) *desk {
@@ -63,6 +65,7 @@ func newDesk(epoch int) *desk {
 		args: map[events.ID][]byte{}, ended: map[events.ID]events.End{}, place: map[events.ID]engine.Place{},
 		answered: map[events.ID]events.ID{}, received: map[events.ID][]events.ID{},
 		attached: map[events.ID]events.Hello{}, principal: map[events.ID]string{},
+		rung: map[events.ID]events.ID{},
 	}
 }
 
@@ -230,6 +233,50 @@ func (d *desk) Presented(_ context.Context, _ engine.Frontend, _ engine.Place, c
 	defer d.mu.Unlock()
 	d.drawn = append(d.drawn, c)
 	return events.Ack{}
+}
+
+func (d *desk) History(scope string, c events.History) events.HistoryReply {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := events.HistoryReply{Epoch: d.epoch}
+	for _, l := range d.history.Lines {
+		if scope == events.DoorAll || scope == string(l.Project) || scope == string(l.Session) {
+			r.Lines = append(r.Lines, l)
+		}
+	}
+	for _, l := range d.history.Runs {
+		if scope == events.DoorAll || scope == string(l.Project) || scope == string(l.Session) {
+			r.Runs = append(r.Runs, l)
+		}
+	}
+	if c.Limit > 0 {
+		r.Lines, r.Runs = r.Lines[max(0, len(r.Lines)-c.Limit):], r.Runs[max(0, len(r.Runs)-c.Limit):]
+	}
+	return r
+}
+
+func (d *desk) Ring(_ context.Context, f engine.Frontend, _ engine.Place, c events.Ring) events.RingReply {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, ok := d.open[c.Question]; !ok {
+		return events.RingReply{Refused: d.over(c.Question)}
+	}
+	if _, rung := d.rung[c.Question]; rung {
+		return events.RingReply{}
+	}
+	d.rung[c.Question] = f.ID
+	return events.RingReply{Yours: true}
+}
+
+func (d *desk) Output(_ context.Context, _ engine.Place, c events.RunCommand) events.RunReply {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range d.history.Runs {
+		if l.Run == c.Run && l.Operation == c.Operation {
+			return events.RunReply{Stderr: "said by " + string(c.Run), Reason: "because"}
+		}
+	}
+	return events.RunReply{Refused: no(events.RejectUnknownOperation)}
 }
 
 // over is called with the lock held.

@@ -58,6 +58,10 @@ func newVerbs() map[string]verb {
 			func(ctx context.Context, d *Door, _ engine.Frontend, _ events.DoorSubject, c events.Find) any {
 				return d.o.Desk.Find(ctx, c)
 			})},
+		events.VerbHistory: {lobby: true, waits: true, limit: maxCommand, read: read(checkHistory,
+			func(_ context.Context, d *Door, _ engine.Frontend, at events.DoorSubject, c events.History) any {
+				return d.o.Desk.History(at.Scope, c)
+			})},
 		events.VerbSync: {limit: maxCommand, read: read(checkSync,
 			func(_ context.Context, d *Door, _ engine.Frontend, at events.DoorSubject, c events.Sync) any {
 				return d.o.Desk.Sync(place(at), c)
@@ -73,6 +77,14 @@ func newVerbs() map[string]verb {
 		events.VerbPresented: {waits: true, limit: maxCommand, read: read(checkDrawn,
 			func(ctx context.Context, d *Door, f engine.Frontend, at events.DoorSubject, c events.Drawn) any {
 				return d.o.Desk.Presented(ctx, f, place(at), c)
+			})},
+		events.VerbRing: {waits: true, limit: maxCommand, read: read(checkRing,
+			func(ctx context.Context, d *Door, f engine.Frontend, at events.DoorSubject, c events.Ring) any {
+				return d.o.Desk.Ring(ctx, f, place(at), c)
+			})},
+		events.VerbRun: {waits: true, limit: maxCommand, read: read(checkRun,
+			func(ctx context.Context, d *Door, _ engine.Frontend, at events.DoorSubject, c events.RunCommand) any {
+				return d.o.Desk.Output(ctx, place(at), c)
 			})},
 		events.VerbClaim: {waits: true, limit: maxCommand, read: read(checkClaim,
 			func(ctx context.Context, d *Door, f engine.Frontend, at events.DoorSubject, c events.ClaimCommand) any {
@@ -161,6 +173,22 @@ func checkReceived(c events.Received) error {
 
 func checkDrawn(c events.Drawn) error {
 	return errors.Join(checkID(c.Question), checkDigest(c.Digest))
+}
+
+func checkHistory(c events.History) error {
+	if c.Limit < 0 {
+		return errors.New("a limit counts from 0, which is none")
+	}
+	return nil
+}
+
+func checkRing(c events.Ring) error { return checkID(c.Question) }
+
+func checkRun(c events.RunCommand) error {
+	if c.Operation == "" {
+		return checkID(c.Run)
+	}
+	return errors.Join(checkID(c.Operation), checkID(c.Run))
 }
 
 func checkClaim(c events.ClaimCommand) error { return checkID(c.Question) }

@@ -469,7 +469,7 @@ var waits = map[string]struct{ kinds, why string }{
 	"core/engine.Engine.writeWithin":    {"receive select", "internal: the session's turn, whose holder waits for an append"},
 	"core/engine.Engine.leave":          {"receive", "internal: gives back the session's turn, which it took without waiting"},
 	"core/engine.Engine.enter":          {"select", "internal: for the append that opens the session"},
-	"core/engine.Engine.search":         {"receive select", "internal: one reading of the whole log at a time"},
+	"core/engine.Engine.readBack":       {"receive select", "internal: one reading of much of the log at a time"},
 	"core/engine.Engine.sweepLog":       {"receive select", "internal: one reading of the whole log at a time"},
 	"core/journal.Journal.first":        {"select", "internal: for the batch that an append is in"},
 	"core/journal.group.settle":         {"send", "internal: into a channel with room for the one value that it ever gets"},

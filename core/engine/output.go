@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/fermata-hitl/fermata/events"
+)
+
+// Output tells what one run of a hook said, as far as the log has it.
+func (e *Engine) Output(_ context.Context, p Place, c events.RunCommand) events.RunReply {
+	subject := events.SessionSubject(p.Project, p.Session)
+	if c.Operation != "" {
+		subject = events.OperationSubject(p.Project, p.Session, c.Operation)
+	}
+	done, err := e.readBack() // a session's may be long
+	if err != nil {
+		return events.RunReply{Refused: typed(err)}
+	}
+	defer done()
+	r := events.RunReply{Refused: refuse(events.RejectUnknownOperation, "the log has no such run here")}
+	for m, err := range e.messages(subject) {
+		if err != nil {
+			return events.RunReply{Refused: typed(e.appendFailed(err))}
+		}
+		for _, ev := range m.Events {
+			hear(&r, m, ev, c.Run)
+		}
+	}
+	return r
+}
+
+// hear takes what an event of a message tells of a run. The reason of one that asks
+// is that of its question.
+func hear(r *events.RunReply, m events.Message, ev events.Event, run events.ID) {
+	reason := run
+	switch ev := ev.(type) {
+	case events.HookStarted:
+		if ev.Run == run {
+			r.Refused = nil
+		}
+		return
+	case events.HookRan:
+		if ev.Run != run {
+			return
+		}
+		stderr, _ := m.Body(events.StderrBody(run))
+		r.Stderr = string(stderr)
+	case events.Request:
+		if ev.Run != run {
+			return
+		}
+		reason = ev.ID
+	default:
+		return
+	}
+	if text, ok := m.Body(events.ReasonBody(reason)); ok {
+		r.Reason = string(text)
+	}
+}
