@@ -60,7 +60,7 @@ func (l *link) attach() error {
 	epochs := map[events.ID]bool{}
 	var heads []events.SessionHead
 	o := l.c.o
-	hello := events.Hello{Kind: o.Kind, Capable: o.Capable, Name: o.Name}
+	hello := events.Hello{Kind: o.Kind, Capable: o.Capable, Panes: o.Panes, Name: o.Name}
 	err := gather(l.ctx, l, events.VerbHello, hello, func(r events.HelloReply) bool {
 		epochs[r.Epoch] = true
 		heads = append(heads, r.Sessions...)
@@ -144,6 +144,9 @@ func (l *link) keepListed() {
 				l.c.o.Log.Info("listing again", "session", at.session, "reason", err)
 			}
 		}
+		if l.c.inbox.hasMissed() {
+			signal(l.past)
+		}
 		if len(l.c.inbox.behind()) > 0 {
 			if !l.pause(retryWait) {
 				return
@@ -190,6 +193,31 @@ func (l *link) list(at place) error {
 	}
 	l.emit(append(inbox.endSync(at, first, listed), Update{Kind: KindResynced}))
 	return nil
+}
+
+// keepRemembered asks for what happened of late, whenever some of it may have been
+// missed.
+func (l *link) keepRemembered() {
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-l.past:
+		}
+		since := l.c.inbox.beginRecall()
+		err := gather(l.ctx, l, events.VerbHistory, events.History{}, func(r events.HistoryReply) bool {
+			l.c.emit(l.c.inbox.recalled(r, since))
+			return true
+		})
+		if no := (*events.Refused)(nil); err == nil || errors.As(err, &no) {
+			continue // a core without this verb has nothing to tell
+		}
+		l.c.inbox.miss()
+		if !l.pause(retryWait) {
+			return
+		}
+		signal(l.past)
+	}
 }
 
 // lookUp asks how questions ended whose end this frontend has missed.

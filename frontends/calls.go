@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/fermata-hitl/fermata/events"
@@ -67,6 +68,43 @@ func (c *Client) Answer(ctx context.Context, answer events.Respond) (events.Ack,
 	return r, nil
 }
 
+// Result is what became of one of several answers: Ack, or why not.
+type Result struct {
+	Question events.ID
+	Ack      events.Ack
+	Err      error
+}
+
+// AnswerAll carries a person's answers to several questions at once, each as
+// [Client.Answer] does and whatever becomes of the others. The results are in the
+// order of the answers.
+func (c *Client) AnswerAll(ctx context.Context, answers []events.Respond) []Result {
+	results := make([]Result, len(answers))
+	var under sync.WaitGroup
+	for i, a := range answers {
+		under.Go(func() {
+			ack, err := c.Answer(ctx, a)
+			results[i] = Result{a.Question, ack, err}
+		})
+	}
+	under.Wait()
+	return results
+}
+
+// Ring asks whether this frontend may call the person to a question outside its own
+// screen. Of all frontends one is told yes.
+func (c *Client) Ring(ctx context.Context, question events.ID) (yours bool, _ error) {
+	at, err := c.locate(ctx, question)
+	if err != nil {
+		return false, err
+	}
+	r, err := call[events.RingReply](ctx, c, at, events.VerbRing, events.Ring{Question: question})
+	if err != nil {
+		c.settle(at, question, err)
+	}
+	return r.Yours, err
+}
+
 // Drawn reports that a question is on the screen, with the digest of the
 // version that was drawn.
 func (c *Client) Drawn(ctx context.Context, question events.ID, digest events.Digest) error {
@@ -127,6 +165,13 @@ func checkArgs(q events.Question, args []byte) error {
 		return fmt.Errorf("the arguments of question %s do not fit their digest; do not answer it", q.ID)
 	}
 	return nil
+}
+
+// Output asks what a run of a hook said: the last lines of its stderr, and its
+// reason.
+func (c *Client) Output(ctx context.Context, run events.RunLine) (events.RunReply, error) {
+	return call[events.RunReply](ctx, c, place{run.Project, run.Session}, events.VerbRun,
+		events.RunCommand{Operation: run.Operation, Run: run.Run})
 }
 
 // Find looks up where a question or an operation is, ended ones too.

@@ -39,6 +39,8 @@ type Options struct {
 	// Capable = can show questions and carry answers. A frontend that is not
 	// sees everything and counts for nothing.
 	Capable bool
+	// Panes narrows Capable to sessions whose agent stands in a terminal's pane.
+	Panes bool
 	// Name is what other people see, such as "tui on pts/3".
 	Name string
 	// Scope is events.DoorAll, a project's token or a session's; "" = all.

@@ -12,10 +12,11 @@ import (
 const (
 	maxEnded = 2048
 	maxLines = 1000
+	maxRuns  = 1000
 )
 
 // Inbox is what a frontend knows: the open questions of its scope, how the last
-// ones ended, and a history of operations. It is a fold of the feed and of
+// ones ended, and a history of operations and of hooks' runs. It is a fold of the feed and of
 // lists: whatever order and however often they arrive, the newest stream
 // sequence wins, and an end wins over everything. All methods may be called
 // from any goroutine; what they return is the caller's, but byte slices in it
@@ -29,7 +30,9 @@ type Inbox struct {
 	entries    map[events.ID]*entry
 	untold     map[events.ID]struct{} // listed here, not yet reported as received
 	ended      recent[events.ID, ending]
-	lines      recent[events.ID, lineAt]
+	lines      past[events.Line]    // by operation
+	runs       past[events.RunLine] // by run
+	missed     bool                 // lines or runs may be missing: ask for the history
 }
 
 // place is a session in its project.
@@ -55,18 +58,14 @@ type ending struct {
 	end events.End
 }
 
-type lineAt struct {
-	line events.Line
-	seq  uint64
-}
-
 func newInbox() *Inbox {
 	return &Inbox{
 		sessions: map[events.Token]*session{},
 		entries:  map[events.ID]*entry{},
 		untold:   map[events.ID]struct{}{},
 		ended:    newRecent[events.ID, ending](maxEnded),
-		lines:    newRecent[events.ID, lineAt](maxLines),
+		lines:    newPast[events.Line](maxLines),
+		runs:     newPast[events.RunLine](maxRuns),
 	}
 }
 
@@ -112,16 +111,19 @@ func (b *Inbox) Ended(id events.ID) (events.End, bool) {
 	return e.end, ok
 }
 
-// Lines returns the newest operations, in the order in which they were first
-// heard of.
+// Lines returns the newest 1,000 operations, in the order in which they were first
+// heard of. Those of before this frontend came are there soon after it is attached.
 func (b *Inbox) Lines() []events.Line {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	list := make([]events.Line, 0, len(b.lines.order))
-	for _, id := range b.lines.order {
-		list = append(list, b.lines.of[id].line)
-	}
-	return list
+	return b.lines.list()
+}
+
+// Runs returns the newest 1,000 runs of hooks, as Lines does operations.
+func (b *Inbox) Runs() []events.RunLine {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.runs.list()
 }
 
 // Sessions returns the sessions in scope, sorted by project and token.
@@ -156,7 +158,9 @@ func (b *Inbox) apply(at place, feed mark, live events.Live) []Update {
 	if isNew {
 		out = append(out, Update{Kind: KindSession, Session: at.session})
 	}
-	s.note(feed)
+	if !s.note(feed) {
+		b.missed = true
+	}
 	if h := live.Session; h != nil && h.Closed {
 		return append(out, b.remove(at.session)...) // the last message of its feed
 	}
@@ -177,6 +181,9 @@ func (b *Inbox) apply(at place, feed mark, live events.Live) []Update {
 	}
 	if live.Line != nil {
 		out = append(out, b.line(at, *live.Line, live.Seq)...)
+	}
+	for _, r := range live.Runs {
+		out = append(out, b.run(at, r, live.Seq)...)
 	}
 	if h := live.Session; h != nil && h.Session == at.session && h.Project == at.project {
 		s.learn(*h)
@@ -287,14 +294,17 @@ func (b *Inbox) end(at place, end events.End) []Update {
 }
 
 func (b *Inbox) line(at place, l events.Line, seq uint64) []Update {
-	if l.Operation == "" || l.Session != at.session || l.Project != at.project {
+	if l.Operation == "" || l.Session != at.session || l.Project != at.project || !b.lines.hear(l.Operation, l, seq, b.tick) {
 		return nil
 	}
-	if old, ok := b.lines.get(l.Operation); ok && old.seq > seq {
-		return nil
-	}
-	b.lines.put(l.Operation, lineAt{l, seq})
 	return []Update{{Kind: KindLine, Operation: l.Operation, Session: at.session}}
+}
+
+func (b *Inbox) run(at place, r events.RunLine, seq uint64) []Update {
+	if r.Run == "" || r.Session != at.session || r.Project != at.project || !b.runs.hear(r.Run, r, seq, b.tick) {
+		return nil
+	}
+	return []Update{{Kind: KindRun, Run: r.Run, Session: at.session}}
 }
 
 // entry finds or makes the entry of a question that has not ended, and notes
@@ -375,7 +385,11 @@ func (r *recent[K, V]) put(k K, v V) {
 		r.order = append(r.order, k)
 	}
 	r.of[k] = v
-	if len(r.order) > r.limit {
+	r.shorten()
+}
+
+func (r *recent[K, V]) shorten() {
+	for len(r.order) > r.limit {
 		delete(r.of, r.order[0])
 		r.order = r.order[1:]
 	}

@@ -27,9 +27,10 @@ type link struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	keep, sync, tell chan struct{} // wake keeping, listing, reporting as received
-	missed           int           // renewals in a row that some core did not answer; only keepAttached touches it
-	alone            atomic.Bool   // the core said that no other answers here: nothing is gathered
+	keep, sync, tell, past chan struct{} // wake keeping, listing, reporting as received, remembering
+
+	missed int         // renewals in a row that some core did not answer; only keepAttached touches it
+	alone  atomic.Bool // the core said that no other answers here: nothing is gathered
 
 	mu       sync.Mutex
 	epochs   map[events.ID]bool // of the cores that know this frontend
@@ -49,7 +50,7 @@ func (c *Client) connected(parent context.Context) error {
 	defer cancel(nil)
 	l := &link{
 		c: c, ctx: ctx, cancel: cancel,
-		keep: make(chan struct{}, 1), sync: make(chan struct{}, 1), tell: make(chan struct{}, 1),
+		keep: make(chan struct{}, 1), sync: make(chan struct{}, 1), tell: make(chan struct{}, 1), past: make(chan struct{}, 1),
 		epochs: map[events.ID]bool{}, followed: map[events.Token]*nats.Subscription{}, inFlight: map[string][]*flight{},
 	}
 	closed := make(chan struct{})
@@ -68,6 +69,7 @@ func (c *Client) connected(parent context.Context) error {
 	tasks.Go(l.keepAttached)
 	tasks.Go(l.keepListed)
 	tasks.Go(l.keepReported)
+	tasks.Go(l.keepRemembered)
 	tasks.Wait()
 	if parent.Err() != nil {
 		l.bye()
@@ -354,6 +356,7 @@ func (l *link) attached(epochs map[events.ID]bool) {
 	l.c.mu.Unlock()
 	signal(l.sync)
 	signal(l.tell)
+	signal(l.past)
 }
 
 // detach tells everybody that no core knows this frontend now.

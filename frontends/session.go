@@ -18,8 +18,9 @@ type session struct {
 // old reports whether the last list already speaks of what a message says.
 func (s *session) old(m mark) bool { return m.epoch == s.listed.epoch && m.n <= s.listed.n }
 
-// note counts a feed message in.
-func (s *session) note(m mark) {
+// note counts a feed message in, and reports whether it follows on what was heard
+// before. The first of an epoch follows on nothing, so it does.
+func (s *session) note(m mark) bool {
 	switch {
 	case m.epoch != s.epoch:
 		s.epoch, s.lo, s.hi, s.whole = m.epoch, m.n, m.n, false
@@ -27,7 +28,9 @@ func (s *session) note(m mark) {
 		s.hi = m.n
 	case m.n > s.hi:
 		s.lo, s.hi, s.whole = m.n, m.n, false
+		return false
 	}
+	return true
 }
 
 func (s *session) learn(h events.SessionHead) {
@@ -64,7 +67,7 @@ func (b *Inbox) spoil(at place, m mark) {
 	defer b.mu.Unlock()
 	s, _ := b.session(at)
 	s.note(m)
-	s.whole = false
+	s.whole, b.missed = false, true
 }
 
 // beginSync starts a list. What the feed brought before cannot be newer than
@@ -110,6 +113,8 @@ func (b *Inbox) endSync(at place, first mark, listed map[events.ID]bool) (out []
 	s.listed = first
 	if s.lo <= first.n+1 {
 		s.hi, s.whole = max(s.hi, first.n), true
+	} else {
+		b.missed = true
 	}
 	for id, e := range b.entries {
 		if e.at != at || listed[id] || e.seen.epoch == first.epoch && e.seen.n > first.n {
@@ -163,6 +168,7 @@ func (b *Inbox) attach(heads []events.SessionHead, since uint64) (out []Update) 
 		s.whole = false
 	}
 	b.attachment++
+	b.missed = true
 	for id, e := range b.entries {
 		if e.visible() {
 			b.untold[id] = struct{}{}
@@ -188,6 +194,7 @@ func (b *Inbox) renewed(answers map[events.ID][]events.SessionHead, all bool, si
 				out = append(out, Update{Kind: KindSession, Session: h.Session})
 			}
 			if s.epoch != epoch || h.Feed > s.hi {
+				b.missed = b.missed || s.whole
 				s.whole = false
 			}
 		}

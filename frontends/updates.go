@@ -22,17 +22,20 @@ const (
 	KindReleased Kind = "released"
 	KindEnded    Kind = "ended"
 	KindLine     Kind = "line"
+	KindRun      Kind = "run"
 	KindSession  Kind = "session"
 	KindResynced Kind = "resynced"
 )
 
 // Update says that something changed and where to look; what it is now stands
 // in the [Inbox]. Question is set for asked, claimed, released and ended,
-// Operation for line, and Session for all but attached, detached and resynced.
+// Operation for line, Run for run, and Session for all but attached, detached and
+// resynced.
 type Update struct {
 	Kind      Kind
 	Question  events.ID
 	Operation events.ID
+	Run       events.ID
 	Session   events.Token
 }
 

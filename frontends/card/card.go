@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,13 +16,32 @@ import (
 
 // Card is a question made ready to be shown. All its strings are escaped.
 type Card struct {
-	Title   string // the tool, or what sort of message it is
-	Fields  []Field
-	Reason  string // whole; several lines are possible
-	Given   bool   // the hook gave the reason; else it is our default sentence
-	Hook    string // the hook's id
-	Origin  string // scope, file and line of the hook
-	Session string // agent and project, as in "claude · myproj"
+	Title string // the tool, or what sort of message it is
+	// Sections is the whole card from top to bottom. A screen may draw it alone.
+	Sections []Section
+	Fields   []Field
+	Stats    string // what its edits add and take away, as in "+12 −3"; "" for none or not known
+	// Changes are what differs from Since, the version that the person said yes to,
+	// or, when First is set, that the agent asked for before a hook changed it.
+	Changes []Change
+	// ChangedBy are the hooks that did, in their order, as in
+	// "add-region (global hooks.yaml:14)".
+	ChangedBy []string
+	ChangedIn string // one sentence that says which arguments; "" when none are
+	Was       string // what the old side of a change is called
+	First     bool
+	Since     int // -1 when nothing changed
+	// Missing says that what changed did not travel with the question and is not in
+	// Changes: fetch the version Since and make the card with [NewSince].
+	Missing bool
+	// Reason is whole; several lines are possible. Quoted says that it is somebody
+	// else's words, to be shown as such; else it is our default sentence.
+	Reason      string
+	ReasonLabel string
+	Quoted      bool
+	Hook        string // the hook's id
+	Origin      string // scope, file and line of the hook
+	Session     string // agent and project, as in "claude · myproj"
 	// Path is who in the agent wants it, as in "main > reviewer#1"; "" when it is
 	// the agent itself.
 	Path string
@@ -41,20 +61,46 @@ type Field struct {
 	Bytes int    // length of Raw
 	JSON  bool   // Text is JSON, not a string's characters
 	Bad   bool   // the arguments could not be read as JSON: Text is all of them
+	// Claimed says that it is what the model says of the call, such as a
+	// description. It must never stand in for the call.
+	Claimed bool
 }
 
 // New makes the card of a question from the canonical JSON of its arguments.
 // home is the directory of the person who reads it, as in [Origin].
 func New(q events.Question, args []byte, home string, w words.Words) Card {
+	c := base(q, args, home, w)
+	compared, complete := compareSent(q.Changed)
+	c.Missing = !complete
+	c.finish(q, args, compared, w)
+	return c
+}
+
+// NewSince is [New] for a question whose changes did not travel with it: before is
+// the canonical JSON of the version Card.Since.
+func NewSince(q events.Question, before, args []byte, home string, w words.Words) Card {
+	c := base(q, args, home, w)
+	var names []string
+	for _, change := range q.Changed {
+		names = append(names, change.Name)
+	}
+	c.finish(q, args, compareVersions(names, before, args), w)
+	return c
+}
+
+// base is a card without its sections.
+func base(q events.Question, args []byte, home string, w words.Words) Card {
 	c := Card{
-		Title:   Line(q.Tool.Name),
-		Fields:  Fields(args),
-		Reason:  Escape(strings.TrimRight(q.Reason, "\n")),
-		Given:   strings.TrimSpace(q.Reason) != "",
-		Hook:    Line(q.Hook.ID),
-		Origin:  Origin(q.Hook, q.ProjectPath, home, w),
-		Session: Session(q.Agent, q.ProjectPath),
-		Digest:  events.DigestOf(args),
+		Title:       Line(q.Tool.Name),
+		Fields:      Fields(args),
+		Reason:      Escape(strings.TrimRight(q.Reason, "\n")),
+		ReasonLabel: w.Say(words.Reason),
+		Quoted:      strings.TrimSpace(q.Reason) != "",
+		Hook:        Line(q.Hook.ID),
+		Origin:      Origin(q.Hook, q.ProjectPath, home, w),
+		Session:     Session(q.Agent, q.ProjectPath),
+		Digest:      events.DigestOf(args),
+		Since:       -1,
 	}
 	for i := range c.Fields {
 		if c.Fields[i].Name == "" {
@@ -68,10 +114,43 @@ func New(q events.Question, args []byte, home string, w words.Words) Card {
 	if q.Kind != events.KindToolCall || c.Title == "" {
 		c.Title = w.Kind(string(q.Kind))
 	}
-	if !c.Given {
+	if !c.Quoted {
 		c.Reason = w.Say(words.NoReason, c.Hook)
 	}
+	for _, h := range q.ChangedBy {
+		c.ChangedBy = append(c.ChangedBy, w.Coded(Line(h.ID), Origin(h, q.ProjectPath, home, w)))
+	}
 	return c
+}
+
+// finish adds what changed, and puts the sections together.
+func (c *Card) finish(q events.Question, args []byte, compared []comparison, w words.Words) {
+	if len(q.Changed) > 0 {
+		c.First, c.Since = q.Previous < 0, max(q.Previous, 0)
+		sentence, was := words.HookChanged, words.Was
+		if c.First {
+			sentence, was = words.ChangedBefore, words.AskedFor
+		}
+		c.ChangedIn, c.Was = w.Say(sentence, w.List(changedNames(q, w))), w.Say(was)
+	}
+	for i := range compared {
+		if compared[i].Name == "" {
+			compared[i].Name = Whole(q.Kind, w)
+		}
+	}
+	c.sections(args, compared, w)
+}
+
+func changedNames(q events.Question, w words.Words) []string {
+	var names []string
+	for _, change := range q.Changed {
+		name := Line(change.Name)
+		if name == "" {
+			name = Whole(q.Kind, w)
+		}
+		names = append(names, name)
+	}
+	return names
 }
 
 // Whole names a value that has no name of its own: an input is a message.
@@ -162,25 +241,40 @@ func atEnd(dec *json.Decoder) error {
 	return nil
 }
 
+// commands are the names under which agents send what a shell reads. Read only.
+var commands = []string{"command", "cmd", "script"}
+
+func mannerOf(name string) manner {
+	if slices.Contains(commands, name) {
+		return command
+	}
+	return 0
+}
+
+// claims are the names under which a model speaks of the call itself. Read only.
+var claims = []string{"description", "reason", "explanation", "justification"}
+
 func newField(name string, raw json.RawMessage) Field {
 	f := Field{Name: Line(name)}
 	f.Raw, f.JSON = plainText(raw)
 	f.Bytes = len(f.Raw)
-	f.Text = f.Raw
-	if f.JSON {
-		f.Text = indent(f.Raw)
-	}
-	f.Text = Escape(f.Text)
+	text, _ := laidOut(raw)
+	f.Text = escape(text, mannerOf(name))
+	f.Claimed = !f.JSON && slices.Contains(claims, name)
 	return f
 }
 
-// plainText is what a value says: a string's characters, else its JSON.
+// plainText is what a value says: a string's characters, else its JSON. A string
+// that has no characters for all of its bytes, which canonical JSON never has, is
+// taken as its JSON too.
 func plainText(raw json.RawMessage) (text string, isJSON bool) {
+	const replacement = "\uFFFD"
 	var s string
-	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
-		return s, false
+	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil ||
+		strings.Count(s, replacement) > bytes.Count(raw, []byte(replacement)) {
+		return string(raw), true
 	}
-	return string(raw), true
+	return s, false
 }
 
 // Bounds of what is laid out over several lines: beyond them white space would
@@ -218,34 +312,4 @@ func depth(text string) int {
 		}
 	}
 	return deepest
-}
-
-// Summary is one line that tells what the arguments are about: the first line
-// of the value that says most, for lists. It is not cut to a width.
-func Summary(fields []Field) string {
-	best := ""
-	for _, want := range []string{"command", "cmd", "file_path", "path", "filePath", "url", "pattern", "query"} {
-		for _, f := range fields {
-			if f.Name == want && !f.JSON {
-				return firstLine(f.Text)
-			}
-		}
-	}
-	for _, f := range fields {
-		if best == "" || !f.JSON {
-			best = firstLine(f.Text)
-			if !f.JSON {
-				break
-			}
-		}
-	}
-	return best
-}
-
-func firstLine(text string) string {
-	line, rest, _ := strings.Cut(text, "\n")
-	if rest != "" {
-		line += " ⏎"
-	}
-	return strings.ReplaceAll(line, "\t", " ")
 }

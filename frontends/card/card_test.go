@@ -33,6 +33,9 @@ func TestB102Fields(t *testing.T) {
 		{"no arguments", `{}`, nil},
 		{"names are escaped", "{\"\u202ename\":\"\"}", []Field{{Name: "⟨U+202E⟩name"}}},
 		{"no JSON is shown whole", "{\"a\":\x1b", []Field{{Text: "{\"a\":⟨U+001B⟩", Raw: "{\"a\":\x1b", Bytes: 6, JSON: true, Bad: true}}},
+		{"half a character", `["\ud800"]`, []Field{{Text: `["\ud800"]`, Raw: `["\ud800"]`, Bytes: 10, JSON: true}}},
+		{"half a character in a string", `{"a":"\ud800"}`, []Field{{Name: "a", Text: `"\ud800"`, Raw: `"\ud800"`, Bytes: 8, JSON: true}}},
+		{"a replacement character", `{"a":"` + "\ufffd" + `"}`, []Field{{Name: "a", Text: "\ufffd", Raw: "\ufffd", Bytes: 3}}},
 		{"two values", `{} {}`, []Field{{Text: "{} {}", Raw: "{} {}", Bytes: 5, JSON: true, Bad: true}}},
 		{"none", ``, []Field{{JSON: true, Bad: true}}},
 	} {
@@ -60,11 +63,11 @@ func TestB39Reason(t *testing.T) {
 	q := events.Question{Hook: events.Hook{ID: "ask-\u202efirst", Scope: events.ScopeGlobal, File: "/h/hooks.yaml", Line: 14}}
 	q.Kind = events.KindToolCall
 	c := New(q, []byte(`{}`), "", words.In(words.English))
-	if c.Given || c.Reason != "The hook ask-⟨U+202E⟩first asks before this goes on." {
+	if c.Quoted || c.Reason != "The hook ask-⟨U+202E⟩first asks before this goes on." {
 		t.Errorf("default sentence: %q", c.Reason)
 	}
 	q.Reason = "safe\x1b[8m"
-	if c = New(q, []byte(`{}`), "", words.In(words.English)); !c.Given || c.Reason != "safe⟨U+001B⟩[8m" {
+	if c = New(q, []byte(`{}`), "", words.In(words.English)); !c.Quoted || c.Reason != "safe⟨U+001B⟩[8m" {
 		t.Errorf("reason: %q", c.Reason)
 	}
 	if c.Origin != "global hooks.yaml:14" || c.Genuine {
@@ -116,27 +119,35 @@ func TestB109WhoInTheAgentWantsIt(t *testing.T) {
 
 func raw(s string) json.RawMessage { return json.RawMessage(strconv.Quote(s)) }
 
+func only(compared []comparison) []Change {
+	var changes []Change
+	for _, c := range compared {
+		changes = append(changes, c.Change)
+	}
+	return changes
+}
+
 func TestB46Changes(t *testing.T) {
-	got, complete := Changes([]events.Change{
+	sent, complete := compareSent([]events.Change{
 		{Name: "added", New: raw("x")},
 		{Name: "removed", Old: raw("y")},
 		{Name: "number", Old: json.RawMessage("1"), New: json.RawMessage("2")},
 		{Name: "type", Old: json.RawMessage("1"), New: raw("1")},
 	})
+	got := only(sent)
 	want := []Change{
 		{Name: "added", Added: true, New: Cut{Middle: "x"}},
 		{Name: "removed", Removed: true, Old: Cut{Middle: "y"}},
 		{Name: "number", Old: Cut{Middle: "1"}, New: Cut{Middle: "2"}},
-		{Name: "type", Old: Cut{Trail: "1", Middle: ""}, New: Cut{Middle: `"1"`}},
+		{Name: "type", Old: Cut{Middle: "1"}, New: Cut{Middle: `"1"`}},
 	}
-	want[3] = Change{Name: "type", Old: Cut{Middle: "1"}, New: Cut{Middle: `"1"`}}
 	if diff := cmp.Diff(want, got); diff != "" || !complete {
 		t.Errorf("complete %v, -want +got:\n%s", complete, diff)
 	}
-	if _, complete := Changes([]events.Change{{Name: "large"}}); complete {
+	if _, complete := compareSent([]events.Change{{Name: "large"}}); complete {
 		t.Error("a change that did not travel counts as complete")
 	}
-	compared := Compare([]string{"a", "b", "c"}, []byte(`{"a":"1","b":"2"}`), []byte(`{"a":"9","c":"3"}`))
+	compared := only(compareVersions([]string{"a", "b", "c"}, []byte(`{"a":"1","b":"2"}`), []byte(`{"a":"9","c":"3"}`)))
 	if diff := cmp.Diff([]Change{
 		{Name: "a", Old: Cut{Middle: "1"}, New: Cut{Middle: "9"}},
 		{Name: "b", Removed: true, Old: Cut{Middle: "2"}},
@@ -144,14 +155,45 @@ func TestB46Changes(t *testing.T) {
 	}, compared); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if whole := Compare([]string{""}, []byte(`"old"`), []byte(`"new"`)); whole[0].New.Middle != "new" {
+	if whole := compareVersions([]string{""}, []byte(`"old"`), []byte(`"new"`)); whole[0].New.Middle != "new" {
 		t.Errorf("%+v", whole)
+	}
+}
+
+func TestB46ATextThatLooksTheSameIsSeenToDiffer(t *testing.T) {
+	for _, c := range []struct{ name, before, now, old, new string }{
+		{"composed another way", "caf\u00e9", "cafe\u0301", "⟨U+00E9⟩", "e⟨U+0301⟩"},
+		{"a Latin word in Cyrillic", "scope", "ѕсоре", "scope", "⟨U+0455⟩⟨U+0441⟩⟨U+043E⟩⟨U+0440⟩⟨U+0435⟩"},
+		{"a ligature", "\ufb01le", "file", "⟨U+FB01⟩", "fi"},
+		{"another word in Cyrillic", "сахар", "роса", "сахар", "роса"},
+		{"an accent more", "cafe", "café", "e", "é"},
+		{"the same written another way", "", "", "", ""},
+		{"a string of an object", `{"k":"a long value, so that it would be laid out in lines"}`, "", "", ""},
+	} {
+		t.Run("B46 "+c.name, func(t *testing.T) {
+			if c.before == "" {
+				if got := compare("x", json.RawMessage(`"\u0061"`), raw("a")); got.Old.Middle != `\u0061` || got.New.Middle != "a" {
+					t.Errorf("%+v", got)
+				}
+				return
+			}
+			if c.now == "" {
+				got := compare("x", raw(c.before), json.RawMessage(c.before))
+				if got.Old.Middle == got.New.Middle || !strings.HasPrefix(got.old, `"{`) {
+					t.Errorf("%+v", got)
+				}
+				return
+			}
+			if got := compare("x", raw(c.before), raw(c.now)); got.Old.Middle != c.old || got.New.Middle != c.new {
+				t.Errorf("%q, now %q", got.Old.Middle, got.New.Middle)
+			}
+		})
 	}
 }
 
 func TestB47CutAroundTheChange(t *testing.T) {
 	long := strings.Repeat("a long text without a change, ", 3000)
-	c := newChange("x", raw(long+"path: a"+long), raw(long+"path: b"+long))
+	c := compare("x", raw(long+"path: a"+long), raw(long+"path: b"+long))
 	if c.Old.Middle != "a" || c.New.Middle != "b" {
 		t.Fatalf("old %q, new %q", c.Old.Middle, c.New.Middle)
 	}
@@ -203,32 +245,6 @@ func TestFormat(t *testing.T) {
 	}
 	if Took(3100*time.Millisecond, words.In(words.English)) != "3.1 s" || Took(2*time.Minute, words.In(words.English)) != "2:00" {
 		t.Error("how long a person took")
-	}
-}
-
-func TestSummary(t *testing.T) {
-	for args, want := range map[string]string{
-		`{"cwd":"/x","command":"ls\nrm"}`: "ls ⏎",
-		`{"n":1,"title":"hello"}`:         "hello",
-		`{"n":1}`:                         "1",
-		`{}`:                              "",
-	} {
-		if got := Summary(Fields([]byte(args))); got != want {
-			t.Errorf("%s: %q", args, got)
-		}
-	}
-}
-
-func BenchmarkEscape(b *testing.B) {
-	for name, s := range map[string]string{
-		"ascii": strings.Repeat("some words\n", 8000), "chinese": strings.Repeat("一些文字，", 5400), "marks": strings.Repeat("a\u202e", 20000),
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(s)))
-			for b.Loop() {
-				Escape(s)
-			}
-		})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fermata-hitl/fermata/events"
+	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
 // Change is one argument that differs from what was last answered with yes.
@@ -33,28 +34,33 @@ type Cut struct {
 // lead is how many characters of what did not change stand beside a change.
 const lead = 40
 
-// Changes shortens the changes of a question. complete is false when a value
-// did not travel with the question; then fetch the earlier version and call
-// [Compare].
-func Changes(list []events.Change) (changes []Change, complete bool) {
+// comparison is a change with both texts, whole and escaped.
+type comparison struct {
+	Change
+	old, new string
+}
+
+// compareSent compares what travelled with a question. complete is false when a
+// value did not.
+func compareSent(list []events.Change) (compared []comparison, complete bool) {
 	for _, c := range list {
 		if c.Old == nil && c.New == nil {
 			return nil, false
 		}
-		changes = append(changes, newChange(c.Name, c.Old, c.New))
+		compared = append(compared, compare(c.Name, c.Old, c.New))
 	}
-	return changes, true
+	return compared, true
 }
 
-// Compare makes the changes of the named arguments from both versions, which
-// are canonical JSON. The name "" means the whole value.
-func Compare(names []string, before, now []byte) []Change {
+// compareVersions compares the named arguments of two versions, which are canonical
+// JSON. The name "" means the whole value.
+func compareVersions(names []string, before, now []byte) []comparison {
 	olds, news := raws(before), raws(now)
-	var changes []Change
+	var compared []comparison
 	for _, n := range names {
-		changes = append(changes, newChange(n, olds[n], news[n]))
+		compared = append(compared, compare(n, olds[n], news[n]))
 	}
-	return changes
+	return compared
 }
 
 // raws gives the members of an object by name, and the whole under "" where no
@@ -70,29 +76,43 @@ func raws(args []byte) map[string]json.RawMessage {
 	return m
 }
 
-func newChange(name string, before, now json.RawMessage) Change {
-	c := Change{Name: Line(name), Added: before == nil, Removed: now == nil}
-	o, n := escapedText(before), escapedText(now)
+func compare(name string, before, now json.RawMessage) comparison {
+	c := comparison{Change: Change{Name: Line(name), Added: before == nil, Removed: now == nil}}
+	o, wasJSON := laidOut(before)
+	n, isJSON := laidOut(now)
+	if !c.Added && !c.Removed && (wasJSON != isJSON || o == n) { // such as 1 and "1"
+		o, n = string(before), string(now)
+	}
+	c.old, c.new = escapeBoth(o, n, mannerOf(name))
 	switch {
 	case c.Added:
-		c.New = Cut{Middle: n}
+		c.New = Cut{Middle: c.new}
 	case c.Removed:
-		c.Old = Cut{Middle: o}
+		c.Old = Cut{Middle: c.old}
 	default:
-		if o == n { // equal texts of different types, such as 1 and "1"
-			o, n = Escape(string(before)), Escape(string(now))
-		}
-		c.Old, c.New = cutAround(o, n)
+		c.Old, c.New = cutAround(c.old, c.new)
 	}
 	return c
 }
 
-func escapedText(raw json.RawMessage) string {
-	text, isJSON := plainText(raw)
+// section shows a change. Texts of several lines are shown as a diff too.
+func (c comparison) section(change *Change, w words.Words) Section {
+	s := Section{Name: c.Name, Kind: SectionChange, Change: change}
+	if c.Added || c.Removed || !strings.Contains(c.old+c.new, "\n") || !withinBounds(c.old, c.new) {
+		return s
+	}
+	s.Lines = diff(c.old, c.new, w)
+	s.Stats = count(s.Lines).String()
+	return s
+}
+
+// laidOut is what a value says, over several lines where that helps.
+func laidOut(raw json.RawMessage) (text string, isJSON bool) {
+	text, isJSON = plainText(raw)
 	if isJSON {
 		text = indent(text)
 	}
-	return Escape(text)
+	return text, isJSON
 }
 
 // cutAround finds what two escaped texts share at both ends and keeps a little

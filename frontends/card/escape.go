@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // A mark stands for a character that a reader could not see, or would take for
@@ -25,28 +27,49 @@ const (
 	signTab     = '⇥'
 )
 
-// maxCombining is how many combining signs one letter may carry before the
-// rest is marked. Living scripts need three.
-const maxCombining = 4
+// signLeftOut stands beside the count of what is not shown; see [LeftOut].
+const signLeftOut = '⋯'
 
 // Escape makes visible what could deceive in s and leaves ordinary text of any
 // script as it is. Line feeds and tabs stay; a carriage return stays visible as
 // ␍ before a line feed and as a mark anywhere else.
-func Escape(s string) string { return escape(s, false) }
+func Escape(s string) string { return escape(s, 0) }
 
 // Line is [Escape] for a place of one line: line feeds show as ⏎, tabs as ⇥.
-func Line(s string) string { return escape(s, true) }
+func Line(s string) string { return escape(s, oneLine) }
 
-func escape(s string, line bool) string {
-	if plain(s, line) {
+// manner is what a text is escaped for, as flags. 0 is prose.
+type manner int
+
+const (
+	oneLine   manner = 1 << iota // a place of one line
+	command                      // what a shell reads: typographic quotes and dashes do not quote there
+	nearLatin                    // beside a text with Latin letters, which a word could imitate
+	exact                        // beside a text that looks the same: all but ASCII is marked
+)
+
+func escape(s string, as manner) string {
+	if plain(s, as&oneLine != 0) {
 		return s
 	}
-	e := escaper{src: s, line: line}
+	e := escaper{src: s, as: as}
 	e.out.Grow(len(s) + len(s)/8)
 	for e.pos < len(s) {
 		e.step()
 	}
 	return e.out.String()
+}
+
+// escapeBoth escapes two texts that are read against each other, so that they never
+// look the same where they differ.
+func escapeBoth(o, n string, as manner) (before, now string) {
+	if strings.ContainsFunc(o, isASCIILetter) || strings.ContainsFunc(n, isASCIILetter) {
+		as |= nearLatin
+	}
+	if o != n && norm.NFKC.String(o) == norm.NFKC.String(n) {
+		as |= exact
+	}
+	return escape(o, as), escape(n, as)
 }
 
 // plain reports whether s is printable ASCII throughout, which needs no work.
@@ -61,23 +84,27 @@ func plain(s string, line bool) bool {
 }
 
 type escaper struct {
-	src  string
-	line bool
-	pos  int
-	out  strings.Builder
+	src string
+	as  manner
+	pos int
+	out strings.Builder
 
+	prev      rune // the character before, 0 at the start
 	base      rune // the last character that others can combine with, 0 none
 	combining int  // signs on it so far
 	wordEnd   int  // where the current word ends
 	foreign   func(rune) bool
+	around    surroundings
 }
+
+func (e *escaper) is(m manner) bool { return e.as&m != 0 }
 
 func (e *escaper) step() {
 	r, size := utf8.DecodeRuneInString(e.src[e.pos:])
 	if r == utf8.RuneError && size == 1 {
 		fmt.Fprintf(&e.out, "%sx%02X%s", markOpen, e.src[e.pos], markClose)
 		e.pos++
-		e.base = 0
+		e.base, e.prev = 0, r
 		return
 	}
 	if e.pos >= e.wordEnd {
@@ -93,15 +120,15 @@ func (e *escaper) step() {
 		e.out.WriteString(e.src[e.pos:next])
 		e.track(r)
 	}
-	e.pos = next
+	e.pos, e.prev = next, r
 }
 
 // sign writes the characters that have a sign of their own.
 func (e *escaper) sign(r rune, next int) bool {
 	switch {
-	case r == '\n' && e.line:
+	case r == '\n' && e.is(oneLine):
 		e.out.WriteRune(signNewline)
-	case r == '\t' && e.line:
+	case r == '\t' && e.is(oneLine):
 		e.out.WriteRune(signTab)
 	case r == '\n' || r == '\t':
 		e.out.WriteRune(r)
@@ -118,14 +145,18 @@ func (e *escaper) sign(r rune, next int) bool {
 
 // isLiteralSign finds text that would read as a sign or a mark of ours.
 func (e *escaper) isLiteralSign(r rune, next int) bool {
+	rest := e.src[next:]
 	switch r {
 	case signReturn:
 		return e.at(next) == '\n'
 	case signNewline, signTab:
-		return e.line
+		return e.is(oneLine)
+	case signLeftOut:
+		return len(rest) > 1 && rest[0] == ' ' && rest[1] >= '0' && rest[1] <= '9'
 	case '⟨':
-		rest := e.src[next:]
 		return strings.HasPrefix(rest, "U+") || strings.HasPrefix(rest, "x")
+	case 0x1438, 0x2329, 0x276C, 0x2770, 0x3008: // brackets that look like ours
+		return strings.HasPrefix(rest, "U+")
 	}
 	return false
 }
@@ -141,7 +172,7 @@ func (e *escaper) at(pos int) rune {
 // track remembers what a following sign would combine with.
 func (e *escaper) track(r rune) {
 	switch {
-	case r == zeroWidthJoiner || r == zeroWidthNonJoiner || isVariation(r):
+	case r == zeroWidthJoiner || r == zeroWidthNonJoiner || isVariation(r) || isTag(r):
 	case unicode.Is(unicode.M, r):
 		e.combining++
 	default:
@@ -149,29 +180,35 @@ func (e *escaper) track(r rune) {
 	}
 }
 
+// deceives reports whether a character would be overlooked here, or taken for
+// another one.
 func (e *escaper) deceives(r rune, next int) bool {
+	after := e.at(next)
 	switch {
 	case r < 0x20, r == 0x7f:
 		return true
 	case r < 0x7f:
 		return e.isForeign(r)
+	case e.is(exact):
+		return true
+	case isIdeograph(r): // most of East Asian text, and nothing below is about them
+		return unicode.Is(strokes, r) && e.imitates(r, after)
 	case r == zeroWidthJoiner, r == zeroWidthNonJoiner:
-		return !joins(e.base, e.at(next), r)
-	case isVariation(r):
-		return !(isPictograph(e.base) || isKeycapBase(e.base)) || r < 0xFE0E || e.afterVariation()
-	case r == 0x3000: // the wide space is ordinary in East Asian text only
-		return !isEastAsian(e.base) && !isEastAsian(e.at(next))
-	case unicode.Is(invisible, r):
+		return !e.joins(r, after)
+	case isVariation(r), unicode.Is(mongolianFormats, r):
+		return !e.selects(r, after)
+	case isSpace(r):
+		return !e.spaces(r, next)
+	case isTag(r):
+		return !e.inFlag()
+	case unicode.Is(invisible, r), !isAssigned(r):
 		return true
 	case unicode.Is(unicode.M, r):
 		return !e.combines(r)
+	case isFullWidth(r):
+		return !e.isWideHere(r, after)
 	}
-	return e.isForeign(r)
-}
-
-func (e *escaper) afterVariation() bool {
-	last, _ := utf8.DecodeLastRuneInString(e.src[:e.pos])
-	return isVariation(last)
+	return e.isForeign(r) || e.imitates(r, after)
 }
 
 // combines reports whether a combining sign stands where a language puts one:
@@ -180,8 +217,14 @@ func (e *escaper) combines(r rune) bool {
 	if r == enclosingKeycap {
 		return isKeycapBase(e.base)
 	}
-	onLetter := unicode.IsLetter(e.base) || e.base == 0x25CC
-	return onLetter && e.combining < maxCombining && !unicode.Is(overlay, r)
+	onLetter := unicode.IsLetter(e.base) && ofSameWriting(r, e.base) || e.base == 0x25CC
+	return onLetter && e.combining < maxSigns(e.base) && !unicode.Is(overlay, r)
+}
+
+// ofSameWriting keeps the signs of other scripts off the letters of an alphabet.
+func ofSameWriting(sign, letter rune) bool {
+	a := alphabetOf(letter)
+	return a == beside || a == alphabetOf(sign) || unicode.Is(unicode.Inherited, sign)
 }
 
 func (e *escaper) isForeign(r rune) bool {

@@ -45,6 +45,77 @@ func TestF7DeceptiveCharactersAreVisible(t *testing.T) {
 		{"no UTF-8", "a\xff\xfeb", "a⟨xFF⟩⟨xFE⟩b"},
 		{"selectors that carry data", "😀\ufe0f\ufe0f", "😀\ufe0f⟨U+FE0F⟩"},
 		{"blank letters", "a\u3164\u2800", "a⟨U+3164⟩⟨U+2800⟩"},
+		{"a whole word in Cyrillic", "git рора -f", "git ⟨U+0440⟩⟨U+043E⟩⟨U+0440⟩⟨U+0430⟩ -f"},
+		{"one letter in Cyrillic", "cat а.txt", "cat ⟨U+0430⟩.txt"},
+		{"a host in Cyrillic", "https://аррӏе.com", "https://⟨U+0430⟩⟨U+0440⟩⟨U+0440⟩⟨U+04CF⟩⟨U+0435⟩.com"},
+		{"a word in Greek capitals", "rm ΚΟΡΕ", "rm ⟨U+039A⟩⟨U+039F⟩⟨U+03A1⟩⟨U+0395⟩"},
+		{"Greek that resembles", "pαypal", "p⟨U+03B1⟩ypal"},
+		{"Armenian in Latin", "gօօgle", "g⟨U+0585⟩⟨U+0585⟩gle"},
+		{"Cherokee in Latin", "ᏟAT", "⟨U+13DF⟩AT"},
+		{"a whole word in Cherokee", "ᏟᎪᎢ /etc/passwd", "⟨U+13DF⟩⟨U+13AA⟩⟨U+13A2⟩ /etc/passwd"},
+		{"a whole word in Lisu", "ꓐꓲꓠ x", "⟨U+A4D0⟩⟨U+A4F2⟩⟨U+A4E0⟩ x"},
+		{"Coptic", "sudⲟ", "sud⟨U+2C9F⟩"},
+		{"Myanmar in Latin", "gooဝgle", "goo⟨U+101D⟩gle"},
+		{"Hebrew in Latin", "ןs", "⟨U+05DF⟩s"},
+		{"phonetic letters", "ɡit push", "⟨U+0261⟩it push"},
+		{"small capitals", "ᴄᴀᴛ /etc", "⟨U+1D04⟩⟨U+1D00⟩⟨U+1D1B⟩ /etc"},
+		{"bold letters of formulas", "𝗰𝗮𝘁 x", "⟨U+1D5F0⟩⟨U+1D5EE⟩⟨U+1D601⟩ x"},
+		{"one of them in a word", "c𝖺t", "c⟨U+1D5BA⟩t"},
+		{"digits of formulas", "port 𝟖𝟎", "port ⟨U+1D7D6⟩⟨U+1D7CE⟩"},
+		{"the Kelvin sign", "300 \u212a", "300 ⟨U+212A⟩"},
+		{"small Roman numerals", "ⅽⅾ /tmp", "⟨U+217D⟩⟨U+217E⟩ /tmp"},
+		{"a Roman numeral in a word", "ⅽat", "⟨U+217D⟩at"},
+		{"digits of another script", "port 8٠ g००gle", "port 8⟨U+0660⟩ g⟨U+0966⟩०gle"},
+		{"full-width command", "ｃａｔ /etc/passwd", "⟨U+FF43⟩⟨U+FF41⟩⟨U+FF54⟩ /etc/passwd"},
+		{"full-width command, Chinese behind it", "ｃａｔ /etc/passwd # 看一下", "⟨U+FF43⟩⟨U+FF41⟩⟨U+FF54⟩ /etc/passwd # 看一下"},
+		{"full-width signs", "ls；rm ～/x", "ls⟨U+FF1B⟩rm ⟨U+FF5E⟩/x"},
+		{"full-width slash, Chinese around", "cat a／b # 读 https：//x", "cat a⟨U+FF0F⟩b # 读 https⟨U+FF1A⟩//x"},
+		{"division slash", "https://good.com\u2215.evil.com", "https://good.com⟨U+2215⟩.evil.com"},
+		{"fraction slash", "a\u2044b 1\u20442", "a⟨U+2044⟩b 1\u20442"},
+		{"big slash", "/home\u29f8ana", "/home⟨U+29F8⟩ana"},
+		{"Katakana as a slash", "goodノevil", "good⟨U+30CE⟩evil"},
+		{"one-dot leader", "passwd\u2024txt", "passwd⟨U+2024⟩txt"},
+		{"two-dot leader", "\u2025/x", "⟨U+2025⟩/x"},
+		{"ideographic stop in a host", "good。com", "good⟨U+3002⟩com"},
+		{"modifier colon", "C\ua789\\x https\ua789//y", "C⟨U+A789⟩\\x https⟨U+A789⟩//y"},
+		{"ratio", "host\u223680", "host⟨U+2236⟩80"},
+		{"Greek question mark", "ls\u037e rm", "ls⟨U+037E⟩ rm"},
+		{"Greek varia as a grave accent", "echo \u1fefid\u1fef", "echo ⟨U+1FEF⟩id⟨U+1FEF⟩"},
+		{"hyphens", "rm \u2010rf left\u2011pad \u2212x", "rm ⟨U+2010⟩rf left⟨U+2011⟩pad ⟨U+2212⟩x"},
+		{"set minus as a backslash", "C:\u2216x", "C:⟨U+2216⟩x"},
+		{"small forms", "a\ufe64b\ufe69c", "a⟨U+FE64⟩b⟨U+FE69⟩c"},
+		{"primes as quotes", "echo \u2032rm\u2032 \u02bcx", "echo ⟨U+2032⟩rm\u2032 ⟨U+02BC⟩x"},
+		{"bars", "ls\u2223sh ls\u01c0 sh", "ls⟨U+2223⟩sh ls⟨U+01C0⟩ sh"},
+		{"selector on a digit", "rm 1\ufe0f2", "rm 1⟨U+FE0F⟩2"},
+		{"tags behind a flag", "🏴\U000E0067\U000E0062\U000E0041", "🏴⟨U+E0067⟩⟨U+E0062⟩⟨U+E0041⟩"},
+		{"tags without a flag", "a\U000E0067\U000E007F", "a⟨U+E0067⟩⟨U+E007F⟩"},
+		{
+			"too many tags", "🏴\U000E0067\U000E0062\U000E0065\U000E006E\U000E0067\U000E007F\U000E007F",
+			"🏴\U000E0067\U000E0062\U000E0065\U000E006E\U000E0067\U000E007F⟨U+E007F⟩",
+		},
+		{"non-joiner in a path", "/tmp/a\u200cb", "/tmp/a⟨U+200C⟩b"},
+		{"non-joiner twice", "می\u200c\u200cخواهم", "می⟨U+200C⟩⟨U+200C⟩خواهم"},
+		{"non-joiner at the end", "می\u200c /x", "می⟨U+200C⟩ /x"},
+		{"joiners between pictures", "👩\u200d\u200d👧", "👩⟨U+200D⟩⟨U+200D⟩👧"},
+		{"variation of an ideograph", "葛\U000E0100", "葛⟨U+E0100⟩"},
+		{"Mongolian selector elsewhere", "a\u180bb\u180e", "a⟨U+180B⟩b⟨U+180E⟩"},
+		{"no-break space in a command", "rm -rf /\u00a0x \u202f;x", "rm -rf /⟨U+00A0⟩x ⟨U+202F⟩;x"},
+		{"another script's sign", "gooംgle x\u0c02", "goo⟨U+0D02⟩gle x⟨U+0C02⟩"},
+		{"symbols as letters", "goo⍳gle ⍴wd 𝈖m", "goo⟨U+2373⟩gle ⟨U+2374⟩wd ⟨U+1D216⟩m"},
+		{"a line of its own", "привет\ncat а.txt\nпривет", "привет\ncat ⟨U+0430⟩.txt\nпривет"},
+		{"full-width words of their own", "看 ｒｍ ＄ x", "看 ⟨U+FF52⟩⟨U+FF4D⟩ ⟨U+FF04⟩ x"},
+		{"each line by itself", "cat а\nа привет x", "cat ⟨U+0430⟩\nа привет x"},
+		{"each run by itself", "Ｔ恤 ｒｍ 看", "Ｔ恤 ⟨U+FF52⟩⟨U+FF4D⟩ 看"},
+		{"a no-break space before a separator", "a\u00a0;x", "a⟨U+00A0⟩;x"},
+		{"two joiners behind a killed vowel", "क्\u200d\u200dष", "क्\u200d⟨U+200D⟩ष"},
+		{"private use", "\ue0b0\U000F0001", "⟨U+E0B0⟩⟨U+F0001⟩"},
+		{"no characters", "\U0001FFFE\U0002FFFF", "⟨U+1FFFE⟩⟨U+2FFFF⟩"},
+		{"not assigned", "\u0378\U0001CCD6", "⟨U+0378⟩⟨U+1CCD6⟩"},
+		{"an object's place", "\ufffc", "⟨U+FFFC⟩"},
+		{"OSC 8 and 52", "\x1b]8;;http://x\x07y\x1b\\", "⟨U+001B⟩]8;;http://x⟨U+0007⟩y⟨U+001B⟩\\"},
+		{"what we leave out", "a ⋯ 12 bytes ⋯ b", "a ⟨U+22EF⟩ 12 bytes ⋯ b"},
+		{"a mark in other brackets", "〈U+202E〉 ❬U+202E❭", "⟨U+3008⟩U+202E〉 ⟨U+276C⟩U+202E❭"},
+		{"stacks", "न\u093c\u093c\u093c\u093c\u093c\u093c\u093c\u093c\u093c", "न\u093c\u093c\u093c\u093c\u093c\u093c\u093c\u093c⟨U+093C⟩"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := Escape(c.in); got != c.want {
@@ -54,6 +125,19 @@ func TestF7DeceptiveCharactersAreVisible(t *testing.T) {
 				t.Errorf("not reversible: %q", got)
 			}
 		})
+	}
+	for in, want := range map[string]string{
+		"echo ‘a; rm -rf ~’":            "echo ⟨U+2018⟩a; rm -rf ~⟨U+2019⟩",
+		"git commit -m \"don’t – now\"": "git commit -m \"don’t – now\"",
+		"git push —force":               "git push ⟨U+2014⟩force",
+		"ls │ sh":                       "ls ⟨U+2502⟩ sh",
+	} {
+		if got := escape(in, command); got != want || Unescape(got) != in {
+			t.Errorf("as a command: %q, want %q", got, want)
+		}
+		if got := Escape(in); got != in {
+			t.Errorf("as prose: %q", got)
+		}
 	}
 	if got := Line("a\nb\tc⏎\r\n"); got != "a⏎b⇥c⟨U+23CE⟩␍⏎" {
 		t.Errorf("in one line: %q", got)
@@ -92,6 +176,9 @@ func FuzzEscape(f *testing.F) {
 		}
 		if !utf8.ValidString(got) {
 			t.Fatalf("%q is no UTF-8", got)
+		}
+		if back := Unescape(escape(s, command)); back != s {
+			t.Fatalf("%q came back from a command as %q", s, back)
 		}
 		line := Line(s)
 		if strings.ContainsAny(line, "\n\t") {
