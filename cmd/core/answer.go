@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -64,7 +65,7 @@ func (c cli) give(ctx context.Context, client *frontends.Client, out io.Writer, 
 	if asJSON {
 		err = printJSON(out, ack)
 	} else {
-		_, err = fmt.Fprintln(out, c.reply(ack))
+		_, err = fmt.Fprintln(out, c.reply(ack, client.Principal(), time.Now()))
 	}
 	if err == nil && refused != nil {
 		return exitError{code: exitRefused}
@@ -72,29 +73,37 @@ func (c cli) give(ctx context.Context, client *frontends.Client, out io.Writer, 
 	return err
 }
 
-// reply tells in words what the core said to an answer.
-func (c cli) reply(ack events.Ack) string {
+// reply tells in words what the core said to an answer of you.
+func (c cli) reply(ack events.Ack, you string, now time.Time) string {
 	r := ack.Refused
 	if r == nil {
 		return c.w.Say(words.Accepted)
 	}
-	var more []string
-	if r.EndReason != "" {
-		more = append(more, c.w.End(string(r.EndReason)))
+	more := r.Hint
+	switch {
+	case r.Who != "" && r.Who == you:
+		more = c.w.Say(words.YouDecided, c.w.Answer(string(r.Answer)))
+	case r.Who != "":
+		more = c.w.Say(words.Decided, r.Who, c.w.Answer(string(r.Answer)))
+	case r.EndReason != "":
+		more = c.w.End(string(r.EndReason))
 	}
-	if r.Who != "" {
-		more = append(more, c.w.Say(words.Decided, r.Who, c.w.Answer(string(r.Answer))))
-	}
-	for _, s := range []string{stamp(r.When), r.Hint} {
-		if s != "" {
-			more = append(more, s)
-		}
+	if r.When != 0 {
+		more = c.w.Say(words.HappenedAt, more, clockTime(r.When.Time().Local(), now))
 	}
 	text := c.w.Reject(string(r.Code))
-	if len(more) > 0 {
-		text = c.w.Because(text, c.w.List(more))
+	if more != "" {
+		text = c.w.Because(text, more)
 	}
 	return c.w.Coded(text, string(r.Code))
+}
+
+// clockTime is a local time as a person reads it, with the day unless it is today.
+func clockTime(at, now time.Time) string {
+	if at.Format(time.DateOnly) == now.Local().Format(time.DateOnly) {
+		return at.Format(time.TimeOnly)
+	}
+	return at.Format(time.DateTime)
 }
 
 // printJSON prints one value on one line.

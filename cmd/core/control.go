@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-hitl/fermata/core/agents"
 	"github.com/fermata-hitl/fermata/core/natsd"
 	"github.com/fermata-hitl/fermata/events"
+	"github.com/fermata-hitl/fermata/frontends/card"
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
@@ -29,6 +30,7 @@ type status struct {
 	Mode      string       `json:"mode"`
 	Sessions  int          `json:"sessions"`
 	Open      int          `json:"open"`
+	WaitingMS int64        `json:"waiting_ms"` // how long the oldest open question has waited
 	Frontends int          `json:"frontends"`
 	LogBytes  uint64       `json:"log_bytes"`
 	LogLimit  uint64       `json:"log_limit"`
@@ -38,24 +40,37 @@ type status struct {
 }
 
 func (c cli) status() *cobra.Command {
-	var asJSON bool
+	var asJSON, short bool
 	cmd := &cobra.Command{
 		Use: "status", Short: c.w.Say(words.StatusShort), Args: c.exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, raw, err := c.askStatus(cmd.Context())
-			if err != nil {
+			switch {
+			case short && errors.Is(err, errDown): // a bar shows what waits, and nothing does
+				return exitError{code: exitFault}
+			case err != nil:
 				return err
-			}
-			if asJSON {
+			case asJSON:
 				fmt.Fprintln(cmd.OutOrStdout(), raw)
-				return nil
+			case short:
+				fmt.Fprint(cmd.OutOrStdout(), c.statusLine(s))
+			default:
+				c.statusTable(s).print(cmd.OutOrStdout())
 			}
-			c.statusTable(s).print(cmd.OutOrStdout())
 			return nil
 		},
 	}
 	c.json(cmd, &asJSON)
+	cmd.Flags().BoolVar(&short, "short", false, c.w.Say(words.FlagShort))
 	return cmd
+}
+
+// statusLine is what a status bar shows: "" when nothing waits.
+func (c cli) statusLine(s status) string {
+	if s.Open == 0 {
+		return ""
+	}
+	return c.w.Say(words.StatusWaiting, s.Open, card.Clock(time.Duration(s.WaitingMS)*time.Millisecond)) + "\n"
 }
 
 func (c cli) statusTable(s status) table {
@@ -158,7 +173,7 @@ func (c cli) control(ctx context.Context, event string) (string, error) {
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", dirs.AgentSocket())
 	if err != nil {
-		return "", c.unreachable(err)
+		return "", c.unreachable(dirs, err)
 	}
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/fermata-hitl/fermata/core/engine"
 	"github.com/fermata-hitl/fermata/events"
 	"github.com/fermata-hitl/fermata/frontends"
+	"github.com/fermata-hitl/fermata/frontends/plain"
 	"github.com/fermata-hitl/fermata/frontends/tui"
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
@@ -62,7 +63,13 @@ func (c cli) demo() *cobra.Command {
 				return c.fault(words.DemoTimeout)
 			}
 			d.in, d.out = cmd.InOrStdin(), cmd.OutOrStdout()
-			return d.run(cmd.Context())
+			err := d.run(cmd.Context())
+			if cmd.Context().Err() != nil && !errors.As(err, new(exitError)) { // the person has stopped it
+				fmt.Fprintln(d.out)
+				fmt.Fprintln(d.out, c.w.Say(words.DemoStopped))
+				return exitError{code: exitFault}
+			}
+			return err
 		},
 	}
 	c.text(cmd, &d.answer, "answer", "ANSWER", words.FlagAnswer)
@@ -90,6 +97,7 @@ func (d demo) run(ctx context.Context) (err error) {
 	config := place.Default()
 	config.Confirmation.Timeout = d.timeout
 	config.Hooks.ICodePaths = false
+	config.Notify.Desktop = place.NotifyOff
 	h, err := d.open(ctx, dirs, config, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
@@ -218,7 +226,7 @@ func (d demo) person(ctx context.Context, c *frontends.Client, self events.ID) e
 	if d.answer == "" {
 		var args []byte
 		if args, err = c.Args(ctx, q.ID, q.Version.N); err == nil {
-			answer, text, err = tui.Prompt(ctx, d.in, d.out, d.w, q, args)
+			answer, text, err = plain.Prompt(ctx, d.in, d.out, d.w, q, args)
 		}
 	}
 	if err != nil {

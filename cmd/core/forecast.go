@@ -32,7 +32,7 @@ func (r rulebook) printForecast(out io.Writer, f forecast) {
 	for i, row := range f.Hooks {
 		rows.printRow(out, i)
 		for _, text := range []string{row.Reason, row.Reminder, row.Context} {
-			if text != "" {
+			if text != "" && (text != f.Reason || row.Hook != f.By || f.Would != events.WouldBlock) { // the last line has that
 				paragraph(out, "     ", "“"+card.Escape(text)+"”")
 			}
 		}

@@ -22,7 +22,7 @@ import (
 func (c cli) attach(ctx context.Context, dirs place.Dirs, capable bool, do func(context.Context, *frontends.Client) error) error {
 	probe, err := dial(ctx, dirs)
 	if err != nil {
-		return c.unreachable(err)
+		return c.unreachable(dirs, err)
 	}
 	probe.Close()
 	client, err := frontends.New(frontends.Options{
@@ -48,11 +48,28 @@ func dial(ctx context.Context, dirs place.Dirs) (net.Conn, error) {
 var errDown = errors.New("down")
 
 // unreachable tells why a socket of the core could not be reached.
-func (c cli) unreachable(err error) error {
+func (c cli) unreachable(dirs place.Dirs, err error) error {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return spoken{text: c.w.Say(words.NoCore), cause: errDown}
+		return spoken{text: c.whyDown(dirs), cause: errDown}
 	}
 	return c.fault(words.CannotConnect, err)
+}
+
+// whyDown says that no core runs here, or what keeps every core from it.
+func (c cli) whyDown(dirs place.Dirs) string {
+	if _, err := c.config(dirs); err != nil {
+		return c.w.Say(words.NoneCanRun, err)
+	}
+	for _, dir := range []string{dirs.Runtime, dirs.State} {
+		switch err := place.CheckPrivate(dir); {
+		case err == nil || errors.Is(err, os.ErrNotExist):
+		case errors.Is(err, place.ErrOpen):
+			return c.w.Say(words.NoneCanRun, c.w.Say(words.DirectoryOpen, dir))
+		default:
+			return c.w.Say(words.NoneCanRun, c.w.Say(words.DirectoryForeign, dir))
+		}
+	}
+	return c.w.Say(words.NoCore)
 }
 
 // attached waits until the client has every open question in its list.

@@ -26,7 +26,7 @@ func (c cli) speak(root *cobra.Command) {
 		RunE: func(_ *cobra.Command, args []string) error {
 			cmd, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return c.fault(words.UnknownCommand, strings.Join(args, " "), c.name)
+				return c.unknownCommand(cmd, strings.Join(args, " "))
 			}
 			c.printHelp(cmd)
 			return nil
@@ -50,10 +50,19 @@ func (c cli) checkLanguage(cmd *cobra.Command) error {
 // group is what a command does that only holds others: alone it tells which.
 func (c cli) group(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return c.fault(words.UnknownCommand, args[0], cmd.CommandPath())
+		return c.unknownCommand(cmd, args[0])
 	}
 	c.printHelp(cmd)
 	return nil
+}
+
+// unknownCommand says that a command has no such one, and which it may be.
+func (c cli) unknownCommand(of *cobra.Command, word string) error {
+	of.SuggestionsMinimumDistance = 2 // letters
+	if near := of.SuggestionsFor(word); word != "" && len(near) > 0 {
+		return c.fault(words.DidYouMean, word, of.CommandPath(), c.w.List(near))
+	}
+	return c.fault(words.UnknownCommand, word, of.CommandPath())
 }
 
 // exactly wants so many arguments.
@@ -68,7 +77,7 @@ func (c cli) exactly(n int) cobra.PositionalArgs {
 
 func (c cli) badFlag(cmd *cobra.Command, err error) error {
 	if before := cmd.Flags().Args(); cmd.HasSubCommands() && len(before) > 0 {
-		return c.fault(words.UnknownCommand, before[0], cmd.CommandPath())
+		return c.unknownCommand(cmd, before[0])
 	}
 	var unknown *pflag.NotExistError
 	var bare *pflag.ValueRequiredError
@@ -140,7 +149,8 @@ func (c cli) printHelp(cmd *cobra.Command) {
 	fmt.Fprintln(out, "\n"+c.w.Say(words.HelpFlags))
 	printFlags(out, flags)
 	if len(commands) > 0 {
-		fmt.Fprintln(out, "\n"+c.w.Say(words.HelpMore, cmd.CommandPath()))
+		fmt.Fprintln(out)
+		paragraph(out, "", c.w.Say(words.HelpMore, cmd.CommandPath()))
 	}
 }
 

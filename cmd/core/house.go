@@ -43,7 +43,7 @@ func (h *house) openTraces(seed []byte) (err error) {
 }
 
 // Run serves until ctx ends or somebody says stop, then ends the rooms in
-// order: askers' socket and door, engine, frontends' door, projection, server. The end
+// order: what calls the person, askers' socket and door, engine, frontends' door, projection, server. The end
 // of ctx withdraws nothing.
 func (h *house) Run(ctx context.Context) error {
 	defer h.close()
@@ -68,6 +68,7 @@ func (h *house) Run(ctx context.Context) error {
 	endEngine := start("engine", h.engine.Run)
 	endAgents := start("nats.sock", h.agents.Run)
 	endSocket := start("agent.sock", h.serveSocket)
+	endCalling := background(all, h.call)
 
 	select {
 	case <-ctx.Done():
@@ -77,6 +78,7 @@ func (h *house) Run(ctx context.Context) error {
 		h.engine.Stop(patience)
 		done()
 	}
+	endCalling()
 	endSocket()
 	endAgents()
 	endEngine()
@@ -84,6 +86,16 @@ func (h *house) Run(ctx context.Context) error {
 	endTraces()
 	h.lastTraces()
 	return context.Cause(all)
+}
+
+// call calls the person to questions; what goes wrong there ends no core.
+func (h *house) call(ctx context.Context) {
+	if h.calling == nil {
+		return
+	}
+	if err := h.calling.run(ctx); err != nil && ctx.Err() == nil {
+		h.log.Warn("nobody is called to a question any more", "why", err)
+	}
 }
 
 // serveSocket opens agent.sock last: who is answered there finds nats.sock open
@@ -165,7 +177,7 @@ func (h *house) status(ctx context.Context) (string, error) {
 		return "", h.cli.fault(words.LogSilent, err)
 	}
 	s := status{
-		Core: h.core, Version: version, PID: os.Getpid(), Mode: string(h.config.Mode), Frontends: h.engine.Frontends(),
+		Core: h.core, Version: version, PID: os.Getpid(), Mode: string(h.config.Mode), Frontends: h.engine.Frontends() - h.calling.attached(),
 		LogBytes: uint64(u.Bytes), LogLimit: uint64(u.Limit),
 	}
 	s.RulesFile = filepath.Join(h.dirs.Config, "hooks.yaml")
@@ -177,9 +189,22 @@ func (h *house) status(ctx context.Context) (string, error) {
 	for _, head := range h.engine.Sessions(events.DoorAll) {
 		s.Sessions++
 		s.Open += head.Open
+		s.WaitingMS = max(s.WaitingMS, h.waiting(head, time.Now()).Milliseconds())
 	}
 	b, err := json.Marshal(s)
 	return string(b) + "\n", err
+}
+
+// waiting is how long the oldest open question of a session has waited.
+func (h *house) waiting(of events.SessionHead, now time.Time) time.Duration {
+	if of.Open == 0 {
+		return 0
+	}
+	first := h.engine.Sync(engine.Place{Project: of.Project, Session: of.Session}, events.Sync{}).Questions
+	if len(first) == 0 {
+		return 0
+	}
+	return now.Sub(first[0].AskedAt.Time()) // ids of questions are in the order of asking
 }
 
 // filesOf lists the files that hooks stand in, in their order.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -26,13 +27,43 @@ func (t table) print(out io.Writer) {
 	}
 }
 
+// printRow prints a row; where the columns do not fit beside each other, its cells one
+// after the other.
 func (t table) printRow(out io.Writer, i int) {
 	widths, row := t.widths(), t[i]
+	lead := 0
+	for _, w := range widths {
+		lead += w + 2
+	}
+	if room := width(out); room > 0 && lead > room {
+		printCells(out, row, room)
+		return
+	}
 	var line strings.Builder
 	for i, cell := range row[:len(row)-1] {
 		line.WriteString(cell + strings.Repeat(" ", widths[i]-ansi.StringWidth(cell)+2))
 	}
 	paragraph(out, line.String(), row[len(row)-1])
+}
+
+// printCells fills lines with cells and breaks none that has room in a line of its
+// own.
+func printCells(out io.Writer, row []string, room int) {
+	indent := strings.Repeat(" ", len(row[0])-len(strings.TrimLeft(row[0], " ")))
+	line := strings.TrimRight(row[0], " ")
+	indent += "    "
+	for _, cell := range row[1:] {
+		switch {
+		case cell == "":
+		case ansi.StringWidth(line)+2+ansi.StringWidth(cell) <= room:
+			line += "  " + cell
+		default:
+			paragraph(out, "", line)
+			line = indent + cell
+		}
+	}
+	text := strings.TrimLeft(line, " ")
+	paragraph(out, line[:len(line)-len(text)], text)
 }
 
 // widths are those of the columns, without the last.
@@ -84,7 +115,7 @@ func paragraph(out io.Writer, lead, text string) {
 			indent = deep
 			lead = strings.Repeat(" ", indent)
 		}
-		text = ansi.Wrap(text, max(room-indent, narrow), "，。；：、）")
+		text = wrapped(text, max(room-indent, narrow))
 	}
 	for line := range strings.SplitSeq(text, "\n") {
 		fmt.Fprintln(out, strings.TrimRight(lead+strings.ReplaceAll(line, solid, "-"), " "))
@@ -92,12 +123,37 @@ func paragraph(out io.Writer, lead, text string) {
 	}
 }
 
-// page is what is always set to its width.
+// closing are signs that no line begins with.
+const closing = "，。；：、）”》"
+
+// wrapped is a text in lines of so many cells. In Chinese, where nearly every place
+// can end a line, a closing sign hangs at the end of the line before it.
+func wrapped(text string, room int) string {
+	const hanging = 4 // cells of two signs
+	if ansi.StringWidth(text) <= room {
+		return text
+	}
+	if strings.ContainsAny(text, closing) {
+		room -= hanging
+	}
+	lines := strings.Split(ansi.Wrap(text, room, closing), "\n")
+	for i := 1; i < len(lines); i++ {
+		rest := strings.TrimLeft(lines[i], closing)
+		lines[i-1] += lines[i][:len(lines[i])-len(rest)]
+		lines[i] = strings.TrimLeft(rest, " ")
+	}
+	return strings.Join(slices.DeleteFunc(lines, func(l string) bool { return l == "" }), "\n")
+}
+
+// page is what is set to its width also where there is no terminal.
 type page struct{ io.Writer }
 
 // width is how many cells a line may have, 0 for any number.
 func width(out io.Writer) int {
-	if _, ok := out.(page); ok {
+	if p, ok := out.(page); ok {
+		if w := width(p.Writer); w > 0 {
+			return w
+		}
 		return pageWidth
 	}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(f.Fd()) {

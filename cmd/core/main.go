@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-hitl/fermata/cmd/internal/place"
-	"github.com/fermata-hitl/fermata/frontends/tui"
+	"github.com/fermata-hitl/fermata/frontends/plain"
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
@@ -122,7 +122,7 @@ func (c cli) explain(err error) string {
 	switch {
 	case errors.As(err, &s):
 		return err.Error()
-	case errors.Is(err, tui.ErrNoAnswer):
+	case errors.Is(err, plain.ErrNoAnswer):
 		return c.w.Say(words.PromptEnded)
 	}
 	return c.w.Say(words.Fault, err)

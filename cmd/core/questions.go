@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"time"
 
@@ -51,11 +50,14 @@ func (c cli) questions() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			out := lister{out: cmd.OutOrStdout(), json: asJSON || watch}
+			out := lister{cli: c, out: cmd.OutOrStdout()}
 			return c.attach(cmd.Context(), dirs, watch, func(ctx context.Context, client *frontends.Client) error {
 				out.client = client
-				if watch {
+				switch {
+				case watch:
 					return out.watch(ctx)
+				case !asJSON:
+					return out.table(ctx, time.Now())
 				}
 				for _, q := range client.Inbox().Questions() {
 					if err := out.print(ctx, "", q); err != nil {
@@ -73,9 +75,30 @@ func (c cli) questions() *cobra.Command {
 
 // lister prints questions.
 type lister struct {
+	cli
 	client *frontends.Client
 	out    io.Writer
-	json   bool
+}
+
+// table prints one line a question, the oldest first.
+func (l lister) table(ctx context.Context, now time.Time) error {
+	rows := table{{
+		" " + l.w.Say(words.DetailQuestion), l.w.Say(words.DetailAgent), l.w.Say(words.DetailTool), l.w.Say(words.QuestionWaits),
+		l.w.Say(words.QuestionAbout),
+	}}
+	for _, q := range l.client.Inbox().Questions() {
+		args, err := l.client.Args(ctx, q.ID, q.Version.N)
+		if err != nil {
+			return err
+		}
+		rows.add(" "+string(q.ID), card.Line(string(q.Agent)), card.Line(q.Tool.Name), card.Clock(now.Sub(q.AskedAt.Time())), card.Line(events.About(args)))
+	}
+	if len(rows) == 1 {
+		paragraph(l.out, " ", l.w.Say(words.NothingWaits))
+		return nil
+	}
+	rows.print(l.out)
+	return nil
 }
 
 func (l lister) watch(ctx context.Context) error {
@@ -134,11 +157,6 @@ func (l lister) change(ctx context.Context, u frontends.Update, shown map[events
 func (l lister) print(ctx context.Context, event string, q events.Question) error {
 	args, err := l.client.Args(ctx, q.ID, q.Version.N)
 	if err != nil {
-		return err
-	}
-	if !l.json {
-		_, err := fmt.Fprintf(l.out, "%s  %-8s  %-12s  %s  %s\n", q.ID, q.Agent, card.Line(q.Tool.Name),
-			card.Summary(card.Fields(args)), card.Clock(time.Since(q.AskedAt.Time())))
 		return err
 	}
 	return l.line(questionLine{

@@ -88,6 +88,7 @@ type house struct {
 	agents  *agents.Door
 	sink    *tracing.FileSink
 	traces  *tracing.Projector
+	calling *calling      // nil = the person is not called
 	stop    chan struct{} // one value: somebody said `core stop`
 }
 
@@ -142,6 +143,9 @@ func (c cli) open(ctx context.Context, dirs place.Dirs, config place.Config, log
 	if err := h.openTraces(seed); err != nil {
 		return nil, err
 	}
+	if h.calling, err = h.openCalling(); err != nil {
+		return nil, err
+	}
 	h.sweep()
 	if err := h.engine.Recover(ctx); err != nil {
 		return nil, err
@@ -172,7 +176,7 @@ func subjectOf(sub *nats.Subscription) string {
 func (h *house) wire(frontends, asking *nats.Conn, outbox *hooks.Outbox, epoch events.ID) {
 	h.rules = &noticing{Store: hooks.NewStore(storeOptions(h.dirs, h.config)), log: h.log}
 	h.engine = engine.New(engine.Options{
-		Log: h.journal, Alone: true, Core: h.core, Epoch: epoch, Owner: fmt.Sprintf("uid:%d", os.Getuid()), Logger: h.log,
+		Log: h.journal, Alone: true, Core: h.core, Epoch: epoch, Owner: h.owner(), Logger: h.log,
 		Rules:   h.rules,
 		Run:     hooks.NewRunner(hooks.RunnerOptions{TempDir: h.dirs.Runtime, Environ: os.Environ()}),
 		Outbox:  outbox,
@@ -202,6 +206,9 @@ func (h *house) wire(frontends, asking *nats.Conn, outbox *hooks.Outbox, epoch e
 		Desk: h.engine, Conn: asking, Core: h.core, Epoch: epoch, Stopping: engine.ErrStopped, Log: h.log,
 	})
 }
+
+// owner is the principal of this user.
+func (h *house) owner() string { return fmt.Sprintf("uid:%d", os.Getuid()) }
 
 // sweep removes what earlier cores left behind: files of hooks that no process
 // uses any more, half-written snapshots. The locks are held, so no other core

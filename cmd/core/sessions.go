@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +26,7 @@ func (c cli) sessions() *cobra.Command {
 			return c.attach(cmd.Context(), dirs, false, func(_ context.Context, client *frontends.Client) error {
 				heads := client.Inbox().Sessions()
 				if !asJSON {
-					c.printSessions(cmd.OutOrStdout(), heads)
+					c.printSessions(cmd.OutOrStdout(), heads, time.Now())
 					return nil
 				}
 				for _, head := range heads {
@@ -42,7 +43,7 @@ func (c cli) sessions() *cobra.Command {
 }
 
 // printSessions prints one line a session; of a child also whose it is.
-func (c cli) printSessions(out io.Writer, heads []events.SessionHead) {
+func (c cli) printSessions(out io.Writer, heads []events.SessionHead, now time.Time) {
 	if len(heads) == 0 {
 		paragraph(out, " ", c.w.Say(words.NoSessions))
 		return
@@ -52,14 +53,18 @@ func (c cli) printSessions(out io.Writer, heads []events.SessionHead) {
 		native[h.Session] = h.Native
 	}
 	rows := table{{
-		" " + c.w.Say(words.DetailAgent), c.w.Say(words.DetailSession), c.w.Say(words.StatusOpen), c.w.Say(words.DetailProject),
+		" " + c.w.Say(words.DetailAgent), c.w.Say(words.DetailSession), c.w.Say(words.StatusOpen), c.w.Say(words.SessionAge), c.w.Say(words.DetailProject),
 	}}
 	for _, h := range heads {
 		where := shortHome(h.ProjectPath)
 		if parent, ok := native[h.Parent]; ok {
 			where = c.w.Say(words.SessionOf, where, parent)
 		}
-		rows.add(" "+string(h.Agent), card.Line(h.Native), strconv.Itoa(h.Open), card.Line(where))
+		age := "–"
+		if h.Opened != 0 {
+			age = card.Clock(now.Sub(h.Opened.Time()))
+		}
+		rows.add(" "+string(h.Agent), card.Line(h.Native), strconv.Itoa(h.Open), age, card.Line(where))
 	}
 	rows.print(out)
 }

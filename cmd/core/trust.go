@@ -45,15 +45,23 @@ func (c cli) hooksUntrust() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			said := words.UntrustedBefore
+			if slices.ContainsFunc(ofProject(book.store().Inspect(book.dir)), wasTrusted) {
+				said = words.Untrusted
+			}
 			if _, err := book.store().Untrust(book.dir); err != nil {
 				return c.fault(words.TrustNotKept, err)
 			}
-			paragraph(cmd.OutOrStdout(), " ", c.w.Say(words.Untrusted, shortHome(book.dir)))
+			paragraph(cmd.OutOrStdout(), " ", c.w.Say(said, shortHome(book.dir)))
 			return nil
 		},
 	}
 	c.text(cmd, &dir, "dir", "DIR", words.FlagDir)
 	return cmd
+}
+
+func wasTrusted(f hooks.FileReport) bool {
+	return f.Trust == hooks.TrustTrusted || f.Trust == hooks.TrustChanged
 }
 
 // trust shows what would be trusted and asks for a yes.

@@ -1,7 +1,8 @@
 // Command fermata is the one name to remember. It is replaced by the program
 // that does the work:
 //
-//	fermata [tui …]   the terminal frontend, tui-frontend
+//	fermata [tui …]   the terminal frontend, tui-frontend; its flags may stand alone:
+//	                  --plain, --session, --project, --question, --scope
 //	fermata acp …     the frontend for editors, acp-frontend
 //	fermata WORD …    the core: fermata X is core X
 //
@@ -16,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/fermata-hitl/fermata/frontends/words"
@@ -33,8 +35,8 @@ func main() {
 		fmt.Fprintf(os.Stderr, "fermata: %v\n", err)
 		os.Exit(exitNotFound)
 	}
-	if name == "core" {
-		name = "fermata" // core speaks of itself by the name that was typed
+	if name != "acp-frontend" {
+		name = "fermata" // they speak of themselves by the name that was typed
 	}
 	err = syscall.Exec(program, append([]string{name}, args...), os.Environ())
 	fmt.Fprintln(os.Stderr, "fermata: "+language().Say(words.CannotRun, program, err))
@@ -51,8 +53,20 @@ func dispatch(words []string) (program string, args []string) {
 		return "tui-frontend", words[1:]
 	case words[0] == "acp":
 		return "acp-frontend", words[1:]
+	case ofTUI(words[0]):
+		return "tui-frontend", words
 	}
 	return "core", words
+}
+
+// ofTUI tells whether a flag is the terminal frontend's alone.
+func ofTUI(word string) bool {
+	flag, _, _ := strings.Cut(word, "=")
+	switch flag {
+	case "--plain", "--session", "--project", "--question", "--scope":
+		return true
+	}
+	return false
 }
 
 // find looks beside our own file, where the programs are installed together,

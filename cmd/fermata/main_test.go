@@ -23,6 +23,9 @@ func TestDispatch(t *testing.T) {
 		{nil, "tui-frontend", nil},
 		{[]string{"tui"}, "tui-frontend", []string{}},
 		{[]string{"tui", "--scope", "all"}, "tui-frontend", []string{"--scope", "all"}},
+		{[]string{"--plain", "--session", "s1"}, "tui-frontend", []string{"--plain", "--session", "s1"}},
+		{[]string{"--project=.", "serve"}, "tui-frontend", []string{"--project=.", "serve"}},
+		{[]string{"--plainly"}, "core", []string{"--plainly"}},
 		{[]string{"acp", "--", "gemini", "acp"}, "acp-frontend", []string{"--", "gemini", "acp"}},
 		{[]string{"status", "--json"}, "core", []string{"status", "--json"}},
 		{[]string{"--help"}, "core", []string{"--help"}},
@@ -100,6 +103,24 @@ func TestPrograms(t *testing.T) {
 		status, _, stdout, _ := run(fermata, system, "acp", "--", "agent")
 		if status != 7 || !strings.HasPrefix(stdout, filepath.Join(inPath, "acp-frontend")+" -- agent ") {
 			t.Errorf("status %d, stdout %q", status, stdout)
+		}
+	})
+	t.Run("under the name that was typed", func(t *testing.T) {
+		speaker, dir := "/bin/sh", t.TempDir() // a shell that misses a script says so by its own name
+		program, err := os.ReadFile(fermata)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "fermata"), program, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for word, name := range map[string]string{"tui": "fermata: ", "acp": "acp-frontend: "} {
+			if err := os.Symlink(speaker, filepath.Join(dir, word+"-frontend")); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, _, stderr := run(filepath.Join(dir, "fermata"), system, word, "no-such-script"); !strings.HasPrefix(stderr, name) {
+				t.Errorf("fermata %s said %q", word, stderr)
+			}
 		}
 	})
 	t.Run("missing", func(t *testing.T) {

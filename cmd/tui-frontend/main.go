@@ -1,31 +1,26 @@
 // Command tui-frontend shows what waits for a person in a terminal, and carries
-// the answers.
+// the answers: on a screen, or with --plain in lines of text.
 package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/charmbracelet/x/term"
 
 	"github.com/fermata-hitl/fermata/cmd/internal/place"
 	"github.com/fermata-hitl/fermata/events"
-	"github.com/fermata-hitl/fermata/frontends"
-	"github.com/fermata-hitl/fermata/frontends/tui"
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP, os.Interrupt)
 	err := run(ctx, os.Args[1:])
 	stop()
 	switch {
@@ -34,6 +29,15 @@ func main() {
 		fmt.Fprintln(os.Stderr, "tui-frontend: "+err.Error())
 		os.Exit(1)
 	}
+}
+
+// wish is what the command line asks for.
+type wish struct {
+	scope            string
+	session, project string // names, which choose the scope
+	question         events.ID
+	plain            bool
+	socket           string
 }
 
 func run(ctx context.Context, args []string) error {
@@ -46,68 +50,60 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return errors.New(w.Say(words.BadConfig, err))
 	}
-	flags := flag.NewFlagSet("tui-frontend", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // it has no language but English
-	scope := flags.String("scope", events.DoorAll, w.Say(words.FlagScope))
-	flags.Func("language", w.Setting("language"), func(l string) error { return config.Set("language", l) })
-	socket := flags.String("socket", dirs.NATSSocket(), w.Say(words.FlagSocket))
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		usage(flags, w)
+	wish, err := parse(args, dirs, &config, w)
+	if err != nil {
 		return err
-	case err != nil:
-		return errors.New(w.Say(words.WrongUse, err))
-	case flags.NArg() > 0:
-		return errors.New(w.Say(words.WrongUse, flags.Arg(0)))
 	}
-	if !term.IsTerminal(os.Stdin.Fd()) || !term.IsTerminal(os.Stdout.Fd()) {
+	if !wish.plain && (!term.IsTerminal(os.Stdin.Fd()) || !term.IsTerminal(os.Stdout.Fd())) {
 		return errors.New(w.Say(words.NotATerminal))
 	}
-	if *socket == dirs.NATSSocket() {
+	if wish.socket == dirs.NATSSocket() {
 		// Only now: a core that is stopped while the screen is open stays so.
 		if err := place.Start(ctx, dirs); err != nil {
 			return errors.New(w.Say(words.CannotConnect, err))
 		}
 	}
-	return show(ctx, *socket, *scope, w)
+	if err := wish.choose(ctx, w); err != nil {
+		return err
+	}
+	return wish.show(ctx, w)
+}
+
+// parse reads the command line.
+func parse(args []string, dirs place.Dirs, config *place.Config, w words.Words) (wish wish, err error) {
+	flags := flag.NewFlagSet("tui-frontend", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // it has no language but English
+	flags.StringVar(&wish.scope, "scope", "", w.Say(words.FlagScope))
+	flags.StringVar(&wish.session, "session", "", w.Say(words.FlagSession))
+	flags.StringVar(&wish.project, "project", "", w.Say(words.FlagProject))
+	flags.BoolVar(&wish.plain, "plain", false, w.Say(words.FlagPlain))
+	flags.Func("question", w.Say(words.FlagQuestion), func(id string) error {
+		wish.question, err = events.ParseID(id)
+		return err
+	})
+	flags.Func("language", w.Setting("language"), func(l string) error { return config.Set("language", l) })
+	flags.StringVar(&wish.socket, "socket", dirs.NATSSocket(), w.Say(words.FlagSocket))
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		usage(flags, w)
+		return wish, err
+	case err != nil:
+		return wish, errors.New(w.Say(words.WrongUse, err))
+	case flags.NArg() > 0:
+		return wish, errors.New(w.Say(words.WrongUse, flags.Arg(0)))
+	case wish.scope != "" && (wish.session != "" || wish.project != ""):
+		return wish, errors.New(w.Say(words.WrongUse, "--scope"))
+	}
+	return wish, nil
 }
 
 func usage(flags *flag.FlagSet, w words.Words) {
 	fmt.Fprintln(os.Stderr, w.Say(words.Usage))
-	flags.VisitAll(func(f *flag.Flag) { fmt.Fprintf(os.Stderr, "\n  --%s VALUE\n      %s\n", f.Name, f.Usage) })
-}
-
-// show runs the client and the screen until one of them ends.
-func show(ctx context.Context, socket, scope string, w words.Words) error {
-	var entropy [10]byte
-	_, _ = rand.Read(entropy[:]) // never fails
-	self := events.NewID(time.Now(), entropy)
-	client, err := frontends.New(frontends.Options{
-		Dial: func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "unix", socket) },
-		ID:   self, Kind: events.FrontendTUI, Capable: true, Name: "tui", Scope: scope,
+	flags.VisitAll(func(f *flag.Flag) {
+		value := " VALUE"
+		if b, ok := f.Value.(interface{ IsBoolFlag() bool }); ok && b.IsBoolFlag() {
+			value = ""
+		}
+		fmt.Fprintf(os.Stderr, "\n  --%s%s\n      %s\n", f.Name, value, f.Usage)
 	})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() {
-		ended <- client.Run(ctx)
-		cancel()
-	}()
-	home, _ := os.UserHomeDir() // without it paths are shown whole
-	err = tui.Run(ctx, tui.Options{
-		Client: client, Inbox: client.Inbox(), Self: self, Principal: client.Principal, Words: w, Home: home,
-		Changed: func(ctx context.Context, changed func()) {
-			for _, err := range client.Updates(ctx) {
-				if err != nil {
-					return
-				}
-				changed()
-			}
-		},
-	})
-	cancel()
-	return errors.Join(err, <-ended)
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	tea "charm.land/bubbletea/v2"
+
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
@@ -19,15 +21,24 @@ var (
 	answerKeys = []button{
 		{"c", words.Continue, focusContinue}, {"x", words.Cancel, focusCancel}, {"w", words.CancelWords, focusWords},
 	}
-	otherKeys = []button{{"?", words.Why, focusNone}, {"Esc", words.Later, focusNone}}
-	listKeys  = []button{
-		{"↑ ↓", words.Pick, focusNone},
-		{"Enter", words.Open, focusNone},
-		{"/", words.Filter, focusNone},
-		{"q", words.Quit, focusNone},
-	}
-	filterKeys = []button{{"Enter", words.Keep, focusNone}, {"Esc", words.Clear, focusNone}}
+	otherKeys  = []button{{"?", words.Why, focusNone}, {"Esc", words.Later, focusNone}}
+	detailKeys = []button{{"o", words.Pager, focusNone}, {"Esc", words.Close, focusNone}}
+	composeKey = []button{{"Enter", words.Send, focusNone}}
+	backKey    = []button{{"Esc", words.Back, focusNone}}
+	quitKey    = button{"q", words.Quit, focusNone}
 )
+
+// keyRow is a line of keys, and where each stands in it.
+type keyRow struct {
+	text string
+	keys []keyAt
+}
+
+// keyAt is the place of a key: columns from to, without to.
+type keyAt struct {
+	key      string
+	from, to int
+}
 
 // oneRow says that all keys of the dialog fit into one line.
 func (m *Model) oneRow() bool {
@@ -45,53 +56,81 @@ func (m *Model) buttonsWidth(list []button) int {
 // buttonLines draws the keys, in one line or in two: as many as there are for
 // the answers, whatever they are at the moment. While they do not count they
 // are dim, and a dot stands in the place of each key.
-func (m *Model) buttonLines(d *dialog) []string {
-	left, right := answerKeys, otherKeys
+func (m *Model) buttonLines(d *dialog) []keyRow {
+	left, right := answerKeys, slices.Clone(otherKeys)
+	if m.o.Question != "" {
+		right[len(right)-1].text = words.Leave
+	}
 	if d.details != nil {
-		right = []button{{"Esc", words.Close, focusNone}}
+		right = detailKeys
 	}
 	if d.composing {
-		left, right = []button{{"Enter", words.Send, focusNone}}, []button{{"Esc", words.Back, focusNone}}
+		left, right = composeKey, backKey
 	}
 	quiet := d.grace.left(m.now) == 0
 	answers := quiet && m.answerable(d)
 	if m.oneRow() {
-		return []string{m.buttonLine(d, left, right, answers, quiet)}
+		return []keyRow{m.buttonLine(d, left, right, answers, quiet)}
 	}
 	if !d.composing {
-		right = append(slices.Clip(right), button{"q", words.Quit, focusNone})
+		right = append(slices.Clip(right), quitKey)
 	}
 	if m.buttonsWidth(left) > m.width-2 {
 		left = append(left[:len(left)-1:len(left)-1], button{"w", words.WithWords, focusWords})
 	}
-	return []string{m.buttonRow(d, left, answers), m.buttonRow(d, right, quiet)}
+	return []keyRow{m.buttonRow(d, left, answers), m.buttonRow(d, right, quiet)}
 }
 
 // buttonLine has the answers at the left edge and the rest at the right one.
-func (m *Model) buttonLine(d *dialog, left, right []button, answers, quiet bool) string {
-	for _, gap := range []string{"   ", " ", ""} {
+func (m *Model) buttonLine(d *dialog, left, right []button, answers, quiet bool) keyRow {
+	for _, gap := range []int{3, 1, 0} {
 		l, r := m.drawButtons(d, left, gap, answers), m.drawButtons(d, right, gap, quiet)
-		if room := m.width - 2 - cells(l) - cells(r); room >= 1 {
-			return " " + l + strings.Repeat(" ", room) + r
+		if room := m.width - 2 - cells(l.text) - cells(r.text); room >= 1 {
+			l.append(strings.Repeat(" ", room), keyRow{})
+			l.append("", r)
+			return l.indented(m.width)
 		}
 	}
-	return " " + fit(m.drawButtons(d, left, "", answers), m.width-2)
+	return m.drawButtons(d, left, 0, answers).indented(m.width)
 }
 
-func (m *Model) buttonRow(d *dialog, list []button, live bool) string {
-	row := m.drawButtons(d, list, " ", live)
-	if cells(row) > m.width-2 {
-		row = m.drawButtons(d, list, "", live)
+func (m *Model) buttonRow(d *dialog, list []button, live bool) keyRow {
+	row := m.drawButtons(d, list, 1, live)
+	if cells(row.text) > m.width-2 {
+		row = m.drawButtons(d, list, 0, live)
 	}
-	return " " + fit(row, m.width-2)
+	return row.indented(m.width)
 }
 
-func (m *Model) drawButtons(d *dialog, list []button, gap string, live bool) string {
-	var parts []string
-	for _, b := range list {
-		parts = append(parts, m.drawKey(d, b, live))
+func (m *Model) drawButtons(d *dialog, list []button, gap int, live bool) keyRow {
+	var row keyRow
+	for i, b := range list {
+		text := m.drawKey(d, b, live)
+		one := keyRow{text, []keyAt{{b.key, 0, cells(text)}}}
+		if i > 0 {
+			row.append(strings.Repeat(" ", gap), one)
+			continue
+		}
+		row.append("", one)
 	}
-	return strings.Join(parts, gap)
+	return row
+}
+
+// append puts another row behind this one.
+func (r *keyRow) append(gap string, next keyRow) {
+	r.text += gap
+	at := cells(r.text)
+	for _, k := range next.keys {
+		r.keys = append(r.keys, keyAt{k.key, k.from + at, k.to + at})
+	}
+	r.text += next.text
+}
+
+// indented puts a row behind the window's margin.
+func (r keyRow) indented(width int) keyRow {
+	out := keyRow{text: " "}
+	out.append("", keyRow{fit(r.text, width-2), r.keys})
+	return out
 }
 
 func (m *Model) drawKey(d *dialog, b button, live bool) string {
@@ -107,6 +146,30 @@ func (m *Model) drawKey(d *dialog, b button, live bool) string {
 		open, end = m.style.strong.Render(open), m.style.strong.Render(end)
 	}
 	return open + m.style.key.Render(b.key) + text + end
+}
+
+// zonesOf lets clicks press the keys of a row.
+func (m *Model) zonesOf(d *dialog, at int, row keyRow) {
+	for _, k := range row.keys {
+		m.zone(at, k.from, k.to, func() tea.Cmd { return m.clicked(d, strings.ToLower(k.key)) })
+	}
+}
+
+// clicked does what the key would do that a button stands for. The click has been
+// held against the grace before; one that meant another dialog does nothing.
+func (m *Model) clicked(d *dialog, key string) tea.Cmd {
+	switch {
+	case m.dialog != d || !d.grace.passed(m.now):
+		return nil
+	case d.composing && key == "enter":
+		return m.sendWords(d)
+	case d.composing && key == "esc":
+		d.composing = false
+		return nil
+	case d.composing || d.sending:
+		return nil
+	}
+	return m.dialogKey(d, key)
 }
 
 // keyLine names keys in a line of their own, as far apart as the width allows.

@@ -1,7 +1,7 @@
 package tui
 
 import (
-	"strings"
+	"slices"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -11,53 +11,105 @@ import (
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
-// dialog is the question on the screen.
+// dialog is what is on the screen to be decided with one answer: one question, or
+// several that were opened together.
 type dialog struct {
-	q    events.Question // its Args are in card
-	card *card.Card      // nil until the arguments are here
-	args []byte
+	parts []*part // at least one
 
-	values    []*box // changes first, then every argument
-	reason    *box
-	details   *box // behind "?", nil while it is closed
-	comparing bool // what changed is being fetched
-	current   int  // the box that scroll keys move: values, then the reason
-	first     int  // the first box in sight
-	focus     int  // what Tab chose: none, a box, a button; see focusables
+	values  []*box // of all parts, in order
+	reason  *box   // of a single part; in a set each part has its own among the values
+	details *box   // behind "?", nil while it is closed
+	wide    int    // the window's width that the details were made for
+	current int    // the box that scroll keys move: values, then the reason
+	chosen  bool   // the person chose it; before, it is the first that scrolls
+	first   int    // the first box in sight
+	focus   int    // what Tab chose: none, a box, a button; see moveFocus
+	spans   []span // where the boxes were drawn last
 
 	grace   grace
 	waking  bool // a message at the end of the grace is on its way
 	problem string
 	marks   *string // what was made visible, counted once
 
-	claim     claim
-	pending   *events.Respond // waits for the claim
+	claims    map[events.ID]claim
+	pending   *decision // waits for the claims
 	sending   bool
 	composing bool
-	input     entry
+	input     entry // words to the model, kept while they are not sent
 }
 
-// claim is this screen's right to answer.
-type claim struct {
-	asked bool   // on its way
-	token uint64 // the fencing token, 0 while there is none
+// lead is the question that the dialog was opened for.
+func (d *dialog) lead() events.Question { return d.parts[0].lead() }
+
+// set says that several different questions are decided at once.
+func (d *dialog) set() bool { return len(d.parts) > 1 }
+
+// ready says that all values are here.
+func (d *dialog) ready() bool {
+	return !slices.ContainsFunc(d.parts, func(p *part) bool { return p.card == nil })
 }
 
-// open shows a question. The claim on the one before is given back.
-func (m *Model) open(q events.Question) tea.Cmd {
-	leave := m.release()
-	m.dialog = &dialog{q: q, focus: focusNone}
-	delete(m.later, q.ID)
-	d := m.dialog
+// questions are all that the answer is for.
+func (d *dialog) questions() []events.Question {
+	var all []events.Question
+	for _, p := range d.parts {
+		all = append(all, p.all...)
+	}
+	return all
+}
+
+func (d *dialog) part(id events.ID) *part {
+	for _, p := range d.parts {
+		if p.has(id) {
+			return p
+		}
+	}
+	return nil
+}
+
+// has reports whether the dialog is about a question.
+func (d *dialog) has(id events.ID) bool { return d.part(id) != nil }
+
+// openSet shows questions to be decided with one answer, equal ones as one. What
+// was on the screen before is put aside, and its claims are given back.
+func (m *Model) openSet(list []events.Question) tea.Cmd {
+	if len(list) == 0 {
+		return nil
+	}
+	cmds := []tea.Cmd{m.leave()}
+	d := &dialog{parts: partsOf(list), focus: focusNone, claims: map[events.ID]claim{}}
+	m.dialog = d
 	d.grace.begin(m.now)
-	if c := q.ClaimedBy; c != nil && c.Frontend == m.o.Self {
-		d.claim.token = c.Claim
+	for _, p := range d.parts {
+		for _, q := range p.all {
+			delete(m.later, q.ID)
+			if c := q.ClaimedBy; c != nil && c.Frontend == m.o.Self {
+				d.claims[q.ID] = claim{token: c.Claim}
+			}
+		}
+		if args := p.takeArgs(); len(args) > 0 {
+			m.load(p, args)
+		} else {
+			cmds = append(cmds, m.fetch(p.lead().ID, p.lead().Version.N))
+		}
 	}
-	if len(q.Args) == 0 {
-		return tea.Batch(leave, m.fetch(q.ID, q.Version.N))
+	if d.ready() {
+		cmds = append(cmds, m.show(d))
 	}
-	d.q.Args = nil
-	return tea.Batch(leave, m.show(d, q.Args))
+	return tea.Batch(cmds...)
+}
+
+// leave puts aside what is on the screen, with its place, and gives its claims
+// back.
+func (m *Model) leave() tea.Cmd {
+	d := m.dialog
+	if d == nil {
+		return nil
+	}
+	m.aside.keep(d)
+	cmd := m.release()
+	m.dialog = nil
+	return cmd
 }
 
 func (m *Model) fetch(id events.ID, version int) tea.Cmd {
@@ -69,20 +121,26 @@ func (m *Model) fetch(id events.ID, version int) tea.Cmd {
 
 func (m *Model) gotArgs(msg argsMsg) tea.Cmd {
 	d := m.dialog
-	switch {
-	case d == nil || d.q.ID != msg.question:
+	if d == nil || !d.has(msg.question) {
 		return nil
-	case msg.err != nil:
+	}
+	p := d.part(msg.question)
+	if msg.err != nil {
 		d.problem = m.w.Say(words.LoadFailed, card.Line(msg.err.Error()))
 		return nil
-	case msg.version == d.q.Version.N:
-		d.problem = ""
-		m.summaries[d.q.ID] = clip(card.Summary(card.Fields(msg.args)))
-		return m.show(d, msg.args)
 	}
-	d.problem, d.comparing = "", false
-	d.grace.begin(m.now)
-	d.values = m.boxes(d, card.Compare(names(d.q.Changed), msg.args, d.args))
+	if p.card == nil {
+		m.load(p, msg.args)
+		if !d.ready() {
+			return nil
+		}
+		d.problem = ""
+		return m.show(d)
+	}
+	if p.comparing() && msg.version == p.card.Since {
+		d.problem = ""
+		m.compared(d, p, msg.args)
+	}
 	return nil
 }
 
@@ -92,221 +150,58 @@ func (m *Model) retryArgs() tea.Cmd {
 	if d == nil || d.problem == "" {
 		return nil
 	}
-	if d.card == nil {
-		return m.fetch(d.q.ID, d.q.Version.N)
+	var cmds []tea.Cmd
+	for _, p := range d.parts {
+		switch q := p.lead(); {
+		case p.card == nil:
+			cmds = append(cmds, m.fetch(q.ID, q.Version.N))
+		case p.comparing():
+			cmds = append(cmds, m.fetch(q.ID, p.card.Since))
+		}
 	}
-	return m.fetch(d.q.ID, d.q.Previous)
+	return tea.Batch(cmds...)
 }
 
-func names(list []events.Change) []string {
-	var all []string
-	for _, c := range list {
-		all = append(all, c.Name)
+// load makes the card from the bytes that will run.
+func (m *Model) load(p *part, args []byte) {
+	c := card.New(p.lead(), args, m.o.Home, m.w)
+	p.card, p.args = &c, args
+	for _, q := range p.all {
+		if m.summaries[q.ID] == "" {
+			m.summaries[q.ID] = clip(card.About(args))
+		}
 	}
-	return all
 }
 
-// show makes the card from the bytes that will run and starts its grace.
-func (m *Model) show(d *dialog, args []byte) tea.Cmd {
-	c := card.New(d.q, args, m.o.Home, m.w)
-	d.card, d.args = &c, args
-	reason := c.Reason
-	if c.Given {
-		reason = "“" + reason + "”"
+// show lays out what is here now, whole, and starts its grace.
+func (m *Model) show(d *dialog) tea.Cmd {
+	cmds := []tea.Cmd{tea.Tick(frame, func(time.Time) tea.Msg { return drawnMsg{d} })}
+	for _, p := range d.parts {
+		if p.comparing() {
+			cmds = append(cmds, m.fetch(p.lead().ID, p.card.Since))
+		}
 	}
-	d.reason = &box{label: m.w.Say(words.Reason), text: reason, raw: d.q.Reason, bytes: len(d.q.Reason), bare: true}
+	m.layOut(d)
+	m.aside.restore(m, d)
 	d.grace.begin(m.now)
-	changes, complete := card.Changes(d.q.Changed)
-	d.values = m.boxes(d, changes)
-	id := d.q.ID
-	drawn := tea.Tick(frame, func(time.Time) tea.Msg { return drawnMsg{id} })
-	if d.q.Previous >= 0 && !complete {
-		d.comparing = true
-		return tea.Batch(drawn, m.fetch(id, d.q.Previous))
-	}
-	return drawn
+	return tea.Batch(cmds...)
 }
 
-// boxes lays out what changed and then every argument, whole.
-func (m *Model) boxes(d *dialog, changes []card.Change) []*box {
-	var all []*box
-	for _, c := range changes {
-		name := c.Name
-		if name == "" {
-			name = card.Whole(d.q.Kind, m.w)
-		}
-		was, now := m.cutText(c.Old), m.cutText(c.New)
-		if c.Added {
-			was = m.w.Say(words.ChangedAdded)
-		}
-		if c.Removed {
-			now = m.w.Say(words.ChangedGone)
-		}
-		all = append(all,
-			&box{label: name, text: was, bytes: len(was), sign: "−"},
-			&box{text: now, bytes: len(now), sign: "+"})
-	}
-	for _, f := range d.card.Fields {
-		b := &box{label: f.Name, text: f.Text, raw: f.Raw, bytes: f.Bytes}
-		if f.Text == "" {
-			b.text, b.bare = m.w.Say(words.Empty), true
-		}
-		all = append(all, b)
-	}
-	if len(all) == 0 {
-		all = append(all, &box{text: m.w.Say(words.NoArguments), bare: true})
-	}
-	return all
-}
-
-// cutText writes a shortened value with the count of what is left out.
-func (m *Model) cutText(c card.Cut) string {
-	var b strings.Builder
-	if c.Before > 0 {
-		b.WriteString("⋯ " + m.w.Say(words.Bytes, card.Count(c.Before)) + " ⋯ ")
-	}
-	b.WriteString(c.Lead + c.Middle + c.Trail)
-	if c.After > 0 {
-		b.WriteString(" ⋯ " + m.w.Say(words.Bytes, card.Count(c.After)) + " ⋯")
-	}
-	return b.String()
-}
-
-func (m *Model) reportDrawn(id events.ID) tea.Cmd {
-	d := m.dialog
-	if d == nil || d.q.ID != id || d.card == nil || !m.fits() {
+// reportDrawn tells the core what a person can see now.
+func (m *Model) reportDrawn(d *dialog) tea.Cmd {
+	if m.dialog != d || !d.ready() || !m.fits() {
 		return nil
 	}
-	digest := d.card.Digest
-	return m.call(func() { _ = m.o.Client.Drawn(m.ctx, id, digest) }) // only a report: nothing hangs on it
+	var cmds []tea.Cmd
+	for _, p := range d.parts {
+		for _, q := range p.all {
+			// Only a report: nothing hangs on it.
+			cmds = append(cmds, m.call(func() { _ = m.o.Client.Drawn(m.ctx, q.ID, p.card.Digest) }))
+		}
+	}
+	return tea.Batch(cmds...)
 }
 
 func (m *Model) call(f func()) tea.Cmd {
 	return func() tea.Msg { f(); return doneMsg{} }
-}
-
-// lockedBy is the claim of somebody else, nil if there is none.
-func (m *Model) lockedBy(d *dialog) *events.Claim {
-	if c := d.q.ClaimedBy; c != nil && c.Frontend != m.o.Self {
-		return c
-	}
-	return nil
-}
-
-// mayTakeOver reports whether the one who answers is the person at this
-// screen.
-func (m *Model) mayTakeOver(c *events.Claim) bool {
-	return c.Principal != "" && c.Principal == m.o.Principal()
-}
-
-// answerable reports whether the question can be answered on this screen at
-// all; grace is another matter.
-func (m *Model) answerable(d *dialog) bool {
-	if d.card == nil || d.comparing || !d.card.Genuine || d.q.Gate != events.GateHook || d.sending || !m.fits() {
-		return false
-	}
-	c := m.lockedBy(d)
-	return c == nil || m.mayTakeOver(c)
-}
-
-// engage claims the question for this screen: a person has begun to deal with
-// it.
-func (m *Model) engage(d *dialog) tea.Cmd {
-	if d.claim.asked || d.claim.token != 0 || !m.answerable(d) {
-		return nil
-	}
-	d.claim.asked = true
-	id := d.q.ID
-	return func() tea.Msg {
-		token, err := m.o.Client.Claim(m.ctx, id)
-		return claimMsg{id, token, err}
-	}
-}
-
-func (m *Model) gotClaim(msg claimMsg) tea.Cmd {
-	d := m.dialog
-	if d == nil || d.q.ID != msg.question || !d.claim.asked {
-		if msg.err != nil {
-			return nil
-		}
-		return m.releaseClaim(msg.question, msg.claim) // left meanwhile
-	}
-	d.claim = claim{token: msg.claim}
-	respond := d.pending
-	d.pending = nil
-	if msg.err != nil {
-		d.claim, d.sending = claim{}, false
-		m.notice = notice{m.refusal(msg.err), d.q.ID, d.card.Title}
-		d.grace.begin(m.now)
-		return m.refresh()
-	}
-	if respond == nil {
-		return m.refresh()
-	}
-	respond.Claim = msg.claim
-	return m.send(*respond)
-}
-
-// release gives back the claim on the question that is being left.
-func (m *Model) release() tea.Cmd {
-	d := m.dialog
-	if d == nil || d.claim.token == 0 {
-		return nil
-	}
-	return m.releaseClaim(d.q.ID, d.claim.token)
-}
-
-func (m *Model) releaseClaim(id events.ID, token uint64) tea.Cmd {
-	return m.call(func() { _ = m.o.Client.Release(m.ctx, id, token) }) // if it is lost, the lease lapses
-}
-
-// answer sends what the person chose. The claim comes first where one is on
-// its way or somebody else's is to be taken over; else it comes with the
-// answer.
-func (m *Model) answer(d *dialog, a events.Answer, text string) tea.Cmd {
-	if !m.answerable(d) {
-		return nil
-	}
-	respond := events.Respond{Question: d.q.ID, Digest: d.card.Digest, Answer: a, Text: text, Human: true}
-	if m.lockedBy(d) != nil || d.claim.asked {
-		claiming := m.engage(d)
-		d.pending, d.sending = &respond, true
-		return claiming
-	}
-	respond.Claim = d.claim.token
-	return m.send(respond)
-}
-
-func (m *Model) send(r events.Respond) tea.Cmd {
-	m.dialog.sending = true
-	tool := m.dialog.card.Title
-	took := m.now.Sub(m.dialog.q.AskedAt.Time())
-	return func() tea.Msg {
-		_, err := m.o.Client.Answer(m.ctx, r)
-		return answerMsg{r, tool, took, err}
-	}
-}
-
-func (m *Model) gotAnswer(msg answerMsg) tea.Cmd {
-	id := msg.respond.Question
-	d := m.dialog
-	shown := d != nil && d.q.ID == id
-	if msg.err != nil {
-		m.notice = notice{m.refusal(msg.err), id, msg.tool}
-		if shown {
-			d.sending = false
-			d.grace.begin(m.now)
-		}
-		return m.refresh()
-	}
-	m.settled[id] = true
-	m.last, m.took[id] = id, msg.took
-	m.ended = m.decided(m.w.Say(words.You), msg.respond.Answer, msg.took)
-	if msg.respond.Text != "" {
-		m.draft, m.notice = "", notice{}
-	}
-	if shown {
-		m.dialog = nil
-	}
-	return m.refresh()
 }

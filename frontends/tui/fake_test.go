@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-hitl/fermata/events"
+	"github.com/fermata-hitl/fermata/frontends"
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
@@ -25,6 +27,8 @@ type desk struct {
 	questions []events.Question
 	ended     map[events.ID]events.End
 	lines     []events.Line
+	runs      []events.RunLine
+	outputs   map[events.ID]events.RunReply // by run
 	sessions  []events.SessionHead
 	args      map[string][]byte
 	detached  bool
@@ -34,8 +38,11 @@ type desk struct {
 	released []events.ID
 	answers  []events.Respond
 	drawn    []events.Digest
-	hold     chan struct{} // when set, claims wait for it
-	refuse   *events.Refused
+	rung     []events.ID                   // asked for by this screen
+	mayRing  bool                          // what the core says to them
+	hold     chan struct{}                 // when set, claims wait for it
+	refuse   *events.Refused               // what the core says to everything
+	refusals map[events.ID]*events.Refused // what it says to an answer to one question
 	inputs   int
 	changed  func()
 }
@@ -97,16 +104,22 @@ func (d *desk) Release(_ context.Context, id events.ID, _ uint64) error {
 	return nil
 }
 
-func (d *desk) Answer(_ context.Context, r events.Respond) (events.Ack, error) {
-	d.mu.Lock()
-	d.answers = append(d.answers, r)
-	refuse := d.refuse
-	d.mu.Unlock()
-	if refuse != nil {
-		return events.Ack{}, refuse
+func (d *desk) AnswerAll(_ context.Context, list []events.Respond) []frontends.Result {
+	var results []frontends.Result
+	for _, r := range list {
+		d.mu.Lock()
+		d.answers = append(d.answers, r)
+		result := frontends.Result{Question: r.Question, Ack: events.Ack{Seq: 1}}
+		if no := cmp.Or(d.refusals[r.Question], d.refuse); no != nil {
+			result.Ack, result.Err = events.Ack{}, no
+		}
+		d.mu.Unlock()
+		results = append(results, result)
+		if result.Err == nil {
+			d.end(r.Question, r.Answer.EndReason())
+		}
 	}
-	d.end(r.Question, events.EndContinue)
-	return events.Ack{Seq: 1}, nil
+	return results
 }
 
 func (d *desk) Drawn(_ context.Context, _ events.ID, digest events.Digest) error {
@@ -124,6 +137,30 @@ func (d *desk) Args(_ context.Context, id events.ID, version int) ([]byte, error
 		return nil, fmt.Errorf("no arguments of version %d", version)
 	}
 	return args, nil
+}
+
+func (d *desk) Ring(_ context.Context, id events.ID) (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.rung = append(d.rung, id)
+	return d.mayRing, nil
+}
+
+// asked are the questions that this screen wanted to call for.
+func (d *desk) asked() []events.ID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.rung)
+}
+
+func (d *desk) Output(_ context.Context, run events.RunLine) (events.RunReply, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out, ok := d.outputs[run.Run]
+	if !ok {
+		return out, &events.Refused{Code: events.RejectUnknownOperation}
+	}
+	return out, nil
 }
 
 func (d *desk) Input() { d.mu.Lock(); d.inputs++; d.mu.Unlock() }
@@ -145,6 +182,12 @@ func (d *desk) Lines() []events.Line {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.lines)
+}
+
+func (d *desk) Runs() []events.RunLine {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.runs)
 }
 
 func (d *desk) Sessions() []events.SessionHead { return d.sessions }
@@ -187,6 +230,7 @@ type terminal struct {
 	desk *desk
 	msgs chan tea.Msg
 	quit bool
+	raw  string     // what was written outside the frame
 	mu   sync.Mutex // a screen that a test draws and the next message are in order
 
 	close func()
@@ -232,11 +276,20 @@ func (tm *terminal) send(msg tea.Msg) { tm.msgs <- msg }
 
 func (tm *terminal) update(ctx context.Context, msg tea.Msg) {
 	if _, ok := msg.(tea.QuitMsg); ok {
+		tm.mu.Lock()
 		tm.quit = true
+		tm.mu.Unlock()
+		return
+	}
+	if raw, ok := msg.(tea.RawMsg); ok {
+		tm.mu.Lock()
+		tm.raw += fmt.Sprint(raw.Msg)
+		tm.mu.Unlock()
 		return
 	}
 	tm.mu.Lock()
 	_, cmd := tm.m.Update(msg)
+	tm.m.View() // as the program does after every message
 	tm.mu.Unlock()
 	tm.run(ctx, cmd)
 }
@@ -264,6 +317,13 @@ func (tm *terminal) run(ctx context.Context, cmd tea.Cmd) {
 	}()
 }
 
+// written is what the program has written outside the frame so far.
+func (tm *terminal) written() string {
+	tm.mu.Lock()
+	defer tm.mu.Unlock()
+	return tm.raw
+}
+
 // press types keys at once and waits until nothing moves.
 func (tm *terminal) press(keys ...string) {
 	for _, k := range keys {
@@ -280,6 +340,20 @@ func (tm *terminal) settle() { tm.wait(graceDrawn + 2*frame) }
 func (tm *terminal) wait(d time.Duration) {
 	<-time.After(d) // fake time: always called inside a bubble
 	synctest.Wait()
+}
+
+// look reads the model while no message changes it.
+func (tm *terminal) look(f func(m *Model)) {
+	tm.mu.Lock()
+	defer tm.mu.Unlock()
+	f(tm.m)
+}
+
+// left says that the program has ended.
+func (tm *terminal) left() bool {
+	tm.mu.Lock()
+	defer tm.mu.Unlock()
+	return tm.quit
 }
 
 // text is the screen without styles.
@@ -349,7 +423,9 @@ func runFake() error {
 func fillFake(d *desk) {
 	d.sessions = []events.SessionHead{{Project: "proj", Session: "sess", Agent: "claude", ProjectPath: "/home/ana/src/myproj"}}
 	d.questions = []events.Question{push(), longQuestion(80_000), repeated(), tricky(), many()}
-	d.lines = history()
+	d.lines, d.runs = someLines(), someRuns()
+	slices.Reverse(d.lines)
+	d.outputs = map[events.ID]events.RunReply{"run-redline-scan": {Stderr: "rule 7: push to main\nsee the wiki", Reason: "a red line"}}
 }
 
 func longQuestion(n int) events.Question {
@@ -385,30 +461,110 @@ func many() events.Question {
 	return question("q5", "configure", "{"+strings.Join(parts, ",")+"}")
 }
 
-func history() []events.Line {
+// someLines are one operation of every sort, the newest first.
+func someLines() []events.Line {
 	at := now()
-	line := func(tool string, state events.LineState, set func(*events.Line)) events.Line {
+	line := func(tool, about string, state events.LineState, set func(*events.Line)) events.Line {
 		at -= 1_000_000
 		l := events.Line{
-			Operation: events.ID("op" + tool), Project: "proj", Session: "sess", Agent: "claude", State: state,
-			Tool: events.Tool{Name: tool}, At: at,
+			Operation: events.ID("op" + tool), Project: "proj", Session: "sess", ProjectPath: "/home/ana/src/myproj",
+			Agent: "claude", Kind: events.KindToolCall, Path: events.MainPath, State: state, About: about,
+			Tool: events.Tool{Name: tool, Kind: "shell"}, At: at,
 		}
 		set(&l)
 		return l
 	}
-	return []events.Line{
-		line("Bash", "finished", func(l *events.Line) {
-			l.Question, l.Who, l.Outcome, l.Ran, l.Committed, l.Bytes = "h1", "uid:1000", events.OutcomeOK, "d1", "d1", 22
-		}),
-		line("web_fetch", "refused", func(l *events.Line) {
-			l.Question, l.Code, l.Who = "h2", events.CodeDeclined, "uid:1000"
-		}),
-		line("shell", "delivered", func(*events.Line) {}),
-		line("Edit", "refused", func(l *events.Line) { l.Question, l.Code = "h3", events.CodeTimedOut }),
-		line("rm", "refused", func(l *events.Line) { l.Code = events.CodeBlocked }),
-		line("Write", "aborted", func(l *events.Line) { l.Question = "h4" }),
-		line("Run", "finished", func(l *events.Line) {
-			l.Question, l.Who, l.Outcome, l.Ran, l.Committed = "h5", "uid:1000", events.OutcomeOK, "d1", "d2"
-		}),
+	asked := func(l *events.Line, id events.ID, took time.Duration) {
+		l.Question, l.AskedAt, l.EndedAt = id, at-events.Micros(took.Microseconds()), at
+		l.Hook = &events.Hook{ID: "ask-before-push", Scope: events.ScopeProject, File: "/home/ana/src/myproj/.fermata/hooks.yaml", Line: 6}
 	}
+	return []events.Line{
+		line("Bash", "go test ./...", events.LineFinished, func(l *events.Line) {
+			asked(l, "h1", 2400*time.Millisecond)
+			l.Who, l.Outcome, l.Ran, l.Committed, l.Bytes, l.Took = "uid:1000", events.OutcomeOK, "d1", "d1", 22, 340_000
+		}),
+		line("web_fetch", "https://example.org", events.LineRefused, func(l *events.Line) {
+			asked(l, "h2", 9*time.Second)
+			l.Agent, l.ProjectPath = "gemini", "/home/ana/src/web-shop"
+			l.Code, l.Who, l.Text = events.CodeDeclined, "uid:1000", "use the mirror"
+		}),
+		line("shell", "ls -la", events.LineDelivered, func(l *events.Line) {
+			l.Agent, l.Hook = "codex", &events.Hook{ID: "files-read", Scope: events.ScopeGlobal, File: "/home/ana/.config/fermata/hooks.yaml", Line: 3}
+		}),
+		line("Glob", "**/*.go", events.LineFinished, func(l *events.Line) {
+			l.Hook, l.Outcome = &events.Hook{ID: "files-read", Scope: events.ScopeGlobal}, events.OutcomeOK
+			l.Took = 12_000
+		}),
+		line("Edit", "main.go", events.LineRefused, func(l *events.Line) {
+			asked(l, "h3", 5*time.Minute)
+			l.Code, l.EndReason = events.CodeTimedOut, events.EndDeadline
+		}),
+		line("rm", "rm -rf /", events.LineRefused, func(l *events.Line) {
+			l.Code, l.Hook = events.CodeBlocked, &events.Hook{ID: "redline-scan", Scope: events.ScopeGlobal}
+		}),
+		line("Write", "notes.txt", events.LineAborted, func(l *events.Line) {
+			asked(l, "h4", 3*time.Second)
+			l.Code, l.EndReason = events.CodeEnded, events.EndInterrupted
+		}),
+		line("Run", "make", events.LineFinished, func(l *events.Line) {
+			asked(l, "h5", time.Second)
+			l.Who, l.Outcome, l.Ran, l.Committed = "uid:7", events.OutcomeOK, "d1", "d2"
+		}),
+		line("deploy", "deploy staging", events.LineFinished, func(l *events.Line) {
+			asked(l, "h6", time.Second)
+			l.Who, l.Outcome, l.Committed, l.Path = "uid:1000", events.OutcomeUnknown, "d3", "main > reviewer#1"
+		}),
+		line("Read", "a.txt", events.LineRefused, func(l *events.Line) {
+			l.Code, l.Hook = events.CodeHookTimedOut, &events.Hook{ID: "slow-scan", Scope: events.ScopeGlobal}
+		}),
+		line("Grep", "TODO", events.LineRefused, func(l *events.Line) { l.Code = events.CodeUnavailable }),
+		line("LS", "/tmp", events.LineFinished, func(l *events.Line) { l.Outcome = events.OutcomeFailed }),
+	}
+}
+
+// someRuns are one run of every sort, the oldest first.
+func someRuns() []events.RunLine {
+	var runs []events.RunLine
+	run := func(hook string, state events.RunState, set func(*events.RunLine)) {
+		r := events.RunLine{
+			Run: events.ID("run-" + hook), Operation: "op-q1", Project: "proj", Session: "sess",
+			ProjectPath: "/home/ana/src/myproj", Agent: "claude", Tool: events.Tool{Name: "Bash", Kind: "shell"},
+			Hook:  events.Hook{ID: hook, Scope: events.ScopeProject, File: "/home/ana/src/myproj/.fermata/hooks.yaml", Line: 6},
+			Event: events.BeforeToolCall, Mode: events.ModeBlocking, State: state, Outcome: events.RunOK, Micros: 18_000, At: now(),
+		}
+		set(&r)
+		runs = append(runs, r)
+	}
+	ended := func(hook string, set func(*events.RunLine)) { run(hook, events.RunEnded, set) }
+	ended("lets-pass", func(r *events.RunLine) { r.Effect = events.EffectAllow })
+	ended("adds-region", func(r *events.RunLine) { r.Effect, r.Micros = events.EffectModify, 2_400_000 })
+	ended("redline-scan", func(r *events.RunLine) {
+		r.Effect, r.Rejected, r.Code = events.EffectBlock, true, events.CodeBlocked
+	})
+	ended("said-yes", func(r *events.RunLine) { r.Effect, r.EndReason = events.EffectAsk, events.EndContinue })
+	ended("said-no", func(r *events.RunLine) {
+		r.Effect, r.EndReason, r.Rejected, r.Code = events.EffectAsk, events.EndCancel, true, events.CodeDeclined
+	})
+	ended("said-nothing", func(r *events.RunLine) {
+		r.Effect, r.EndReason, r.Rejected, r.Code = events.EffectAsk, events.EndDeadline, true, events.CodeTimedOut
+	})
+	ended("nobody-there", func(r *events.RunLine) {
+		r.Effect, r.EndReason, r.Rejected = events.EffectAsk, events.EndNoFrontend, true
+	})
+	ended("turn-over", func(r *events.RunLine) { r.Effect, r.EndReason = events.EffectAsk, events.EndTurnEnded })
+	ended("fails-open", func(r *events.RunLine) {
+		r.Effect, r.Outcome, r.FailedOpen, r.Exit = events.EffectError, events.RunFailed, true, 3
+	})
+	ended("too-slow", func(r *events.RunLine) {
+		r.Effect, r.Outcome, r.Rejected, r.Code, r.Micros = events.EffectError, events.RunTimedOut, true, events.CodeHookTimedOut, 61_000_000
+	})
+	ended("asks-in-vain", func(r *events.RunLine) {
+		r.Effect, r.NotApplied, r.Event = events.EffectAskNotApplied, events.NotAppliedEvent, events.AfterTurn
+	})
+	ended("goes-alone", func(r *events.RunLine) {
+		r.Outcome, r.Mode, r.Micros, r.Event = events.RunDetached, events.ModeFireAndForget, 0, events.SessionStart
+	})
+	run("ask-before-push", events.RunAsking, func(r *events.RunLine) { r.Effect = events.EffectAsk })
+	run("notify-team", events.RunRunning, func(r *events.RunLine) { r.Outcome, r.Micros, r.Mode = "", 0, events.ModeAsync })
+	return runs
 }

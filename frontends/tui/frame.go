@@ -30,33 +30,41 @@ type frameOf struct {
 	airy    bool  // empty lines between the parts
 	spaced  bool  // an empty line between the boxes
 	hidden  bool  // a line counts the boxes that are out of sight
+	room    int   // rows for the boxes when some are
 	reason  int   // height of the reason
 }
 
 // arrange lays out the boxes for the window as it is.
 func (m *Model) arrange(d *dialog) frameOf {
 	f := frameOf{labels: m.labelWidth(d), airy: m.roomy()}
-	if d.card == nil {
+	if !d.ready() {
 		return f
 	}
 	width := m.width - f.labels - 5
 	for _, b := range d.all() {
 		b.layout(width)
 	}
-	f.reason = min(d.reason.need(), m.reasonRows())
+	if d.reason != nil {
+		f.reason = min(d.reason.need(), m.reasonRows())
+	}
 	f.airy = f.airy && rests(d.values, m.roomFor(d, f))
 	room := m.roomFor(d, f)
 	if f.heights = share(d.values, room); f.heights == nil {
 		f.hidden = true
 		m.window(d, &f, room-1)
+		d.choose(f)
 		return f
 	}
+	d.choose(f)
 	for _, h := range f.heights {
 		room -= h
 	}
-	more := min(d.reason.need()-f.reason, room)
-	f.reason += more
-	f.spaced = f.airy && len(d.values)-1 <= room-more
+	if d.reason != nil {
+		more := min(d.reason.need()-f.reason, room)
+		f.reason += more
+		room -= more
+	}
+	f.spaced = f.airy && len(d.values)-1 <= room
 	return f
 }
 
@@ -82,28 +90,92 @@ func (m *Model) bodyRows(d *dialog, airy bool) int {
 	return m.height - len(m.top(d, airy)) - len(m.foot(d, airy, 1))
 }
 
+// choose makes the first box in sight that scrolls the current one, for as long as
+// the person has not chosen one.
+func (d *dialog) choose(f frameOf) {
+	if d.chosen {
+		return
+	}
+	d.current = 0
+	for i, h := range f.heights {
+		if d.values[f.first+i].need() > h {
+			d.current = f.first + i
+			return
+		}
+	}
+}
+
 // window picks the boxes in sight when not all fit: as many as fit from the
-// first, moved just far enough that the current one is among them.
+// first, moved just far enough that the current one is among them. One that was
+// chosen and scrolls has room to be read in, as far as there is any.
 func (m *Model) window(d *dialog, f *frameOf, room int) {
 	current := min(d.current, len(d.values)-1)
+	least := func(at int) int {
+		if at == d.current && d.chosen {
+			return min(d.values[at].need(), restful, max(room, 1))
+		}
+		return d.values[at].least()
+	}
+	if !d.chosen {
+		current, d.first = 0, 0
+	}
 	d.first = min(d.first, current)
+	for left := room - needOf(d.values[d.first:]); d.first > 0; d.first-- { // no row stays empty
+		if left < d.values[d.first-1].least() {
+			break
+		}
+		left -= d.values[d.first-1].need()
+	}
 	for {
 		n := 0
 		for left := room; d.first+n < len(d.values); n++ {
-			if left -= d.values[d.first+n].least(); left < 0 {
+			if left -= least(d.first + n); left < 0 {
 				break
 			}
 		}
 		if n = max(n, 1); current < d.first+n {
-			f.first = d.first
-			f.heights = share(d.values[d.first:d.first+n], room)
-			if f.heights == nil {
-				f.heights = []int{room}
-			}
+			f.first, f.room = d.first, room
+			f.heights = m.heightsOf(d, f.first, n, room)
 			return
 		}
 		d.first++
 	}
+}
+
+func needOf(boxes []*box) int {
+	n := 0
+	for _, b := range boxes {
+		n += b.need()
+	}
+	return n
+}
+
+// heightsOf shares rows among n boxes from the first in sight. What the chosen one
+// can use is its own before the others get more than they must have.
+func (m *Model) heightsOf(d *dialog, first, n, room int) []int {
+	boxes := d.values[first : first+n]
+	heights := share(boxes, room)
+	if heights == nil {
+		return []int{room}
+	}
+	at := d.current - first
+	if !d.chosen || at < 0 || at >= n {
+		return heights
+	}
+	own := room
+	for i, b := range boxes {
+		if heights[i] = b.least(); i != at {
+			own -= heights[i]
+		}
+	}
+	heights[at] = min(boxes[at].need(), own)
+	own -= heights[at]
+	for i, b := range boxes {
+		more := max(min(b.need()-heights[i], own), 0)
+		heights[i] += more
+		own -= more
+	}
+	return heights
 }
 
 // reasonRows is how many rows the reason has for certain; what the values leave
@@ -120,7 +192,7 @@ func (m *Model) reasonRows() int {
 
 func (m *Model) labelWidth(d *dialog) int {
 	widest := max(cells(m.w.Say(words.AskedBy)), cells(m.w.Say(words.Reason)))
-	for _, b := range d.values {
+	for _, b := range d.values { // none while they are fetched
 		widest = max(widest, cells(b.label))
 	}
 	most := 10
@@ -132,7 +204,7 @@ func (m *Model) labelWidth(d *dialog) int {
 
 // heightOf is the height of the box that scroll keys move.
 func (m *Model) heightOf(d *dialog) int {
-	if d.card == nil || !m.fits() {
+	if !d.ready() || !m.fits() {
 		return 1
 	}
 	f := m.arrange(d)

@@ -1,11 +1,13 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"pgregory.net/rapid"
 
 	"github.com/fermata-hitl/fermata/events"
@@ -188,20 +190,133 @@ func TestF9NoEarlyKeyAnswers(t *testing.T) {
 		for range rapid.IntRange(1, 30).Draw(r, "keys") {
 			clock = clock.Add(time.Duration(rapid.IntRange(0, 700).Draw(r, "pause")) * time.Millisecond)
 			key := rapid.SampledFrom(alphabet).Draw(r, "key")
-			before := *m.dialog
+			before, claims := *m.dialog, len(m.dialog.claims)
 			early := !counted && (clock.Sub(shown) < graceDrawn || clock.Sub(quiet) < graceQuiet)
 			m.Update(keyOf(key))
-			if m.dialog == nil || m.dialog.q.ID != before.q.ID || m.dialog.sending {
+			if m.dialog == nil || m.dialog.lead().ID != before.lead().ID || m.dialog.sending {
 				if early {
 					r.Fatalf("key %q came %v after the question and acted", key, clock.Sub(shown))
 				}
 				return
 			}
-			if early && (m.dialog.claim != before.claim || m.dialog.composing || m.dialog.focus != before.focus) {
+			if early && (len(m.dialog.claims) != claims || m.dialog.composing || m.dialog.focus != before.focus) {
 				r.Fatalf("key %q came %v after the question and counted", key, clock.Sub(shown))
 			}
 			quiet, counted = clock, m.dialog.grace.live
 			m.View()
 		}
 	})
+}
+
+// TestF9ClicksObeyTheGrace is HAND-10 with a mouse: a click on a button counts when
+// its key would, and never for a question that took the place of another.
+func TestF9ClicksObeyTheGrace(t *testing.T) {
+	click := func(tm *terminal, word string) {
+		t.Helper()
+		for y, line := range strings.Split(tm.text(), "\n") {
+			if x := strings.Index(line, word); x >= 0 && strings.Contains(line, "Cancel with") {
+				tm.send(tea.MouseClickMsg{X: cells(line[:x]) + 1, Y: y, Button: tea.MouseLeft})
+				synctest.Wait()
+				return
+			}
+		}
+		t.Fatalf("no %s:\n%s", word, tm.text())
+	}
+	bubble(t, 80, 24, func(tm *terminal) {
+		tm.ask(push())
+		for range 8 {
+			click(tm, "Continue")
+			tm.wait(100 * time.Millisecond)
+		}
+		if len(tm.desk.answers)+len(tm.desk.claims) != 0 {
+			t.Fatalf("early clicks answered %v, claimed %v", tm.desk.answers, tm.desk.claims)
+		}
+		tm.wait(graceQuiet)
+		click(tm, "Continue")
+		one(t, tm)
+	})
+	bubble(t, 80, 24, func(tm *terminal) {
+		tm.ask(push())
+		tm.ask(longQuestion(100))
+		tm.settle()
+		tm.text()
+		tm.mu.Lock() // the screen that the person saw, and a click into it behind the swap
+		zones := slices.Clone(tm.m.zones)
+		tm.mu.Unlock()
+		tm.desk.end("q1", events.EndInterrupted)
+		synctest.Wait()
+		tm.settle()
+		for _, z := range zones {
+			if cmd := z.act(); cmd != nil {
+				t.Error("a click on what is gone does something")
+			}
+		}
+		if len(tm.desk.answers) != 0 {
+			t.Fatal("a click that meant the question before answered the next one")
+		}
+	})
+	bubble(t, 80, 24, func(tm *terminal) {
+		tm.ask(push())
+		tm.settle()
+		tm.text()
+		click(tm, "Cancel with")
+		tm.press("n", "o")
+		tm.send(tea.PasteMsg{Content: " more"})
+		synctest.Wait()
+		tm.press("enter")
+		if got := one(t, tm); got.Text != "no more" || got.Answer != events.AnswerCancel {
+			t.Errorf("answered %+v", got)
+		}
+	})
+}
+
+// topRow is the first row in sight of the first value.
+func (tm *terminal) topRow() (top int) {
+	tm.look(func(m *Model) { top = m.dialog.values[0].top })
+	return top
+}
+
+// TestF9TheWheelOnlyLooks turns the wheel over a value at any time.
+func TestF9TheWheelOnlyLooks(t *testing.T) {
+	bubble(t, 80, 24, func(tm *terminal) {
+		tm.ask(longQuestion(20_000))
+		tm.text()
+		tm.send(tea.MouseWheelMsg{X: 20, Y: 6, Button: tea.MouseWheelDown})
+		synctest.Wait()
+		if top := tm.topRow(); top == 0 || len(tm.desk.claims) != 0 {
+			t.Errorf("at row %d, claims %v", top, tm.desk.claims)
+		}
+		tm.settle()
+		tm.text()
+		tm.send(tea.MouseWheelMsg{X: 20, Y: 6, Button: tea.MouseWheelUp})
+		synctest.Wait()
+		if top := tm.topRow(); top != 0 || len(tm.desk.claims) != 1 {
+			t.Errorf("back at row %d, claims %v", top, tm.desk.claims)
+		}
+	})
+}
+
+// TestF9SwapAtEachKey swaps the visible question between two keys, at each key of
+// what somebody types: neither the one that came nor the one that left is answered.
+func TestF9SwapAtEachKey(t *testing.T) {
+	keys := append(keysOf(typed), "y", "a", "c", "x", "enter", "esc", "space")
+	for at := range keys {
+		for _, pause := range []time.Duration{time.Second / 12, 400 * time.Millisecond} {
+			bubble(t, 80, 24, func(tm *terminal) {
+				tm.ask(push())
+				tm.ask(longQuestion(100))
+				for i, k := range keys {
+					if i == at {
+						tm.desk.end("q1", events.EndInterrupted)
+						synctest.Wait()
+					}
+					tm.press(k)
+					tm.wait(pause)
+				}
+				if len(tm.desk.answers)+len(tm.desk.claims) != 0 {
+					t.Errorf("swapped at key %d, a key each %v: answers %v, claims %v", at, pause, tm.desk.answers, tm.desk.claims)
+				}
+			})
+		}
+	}
 }

@@ -31,6 +31,9 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	d := m.dialog
 	if d == nil {
 		m.notice = notice{}
+		if m.o.Question != "" {
+			return m.onceKey(k.String())
+		}
 		return m.listKey(k)
 	}
 	if !d.grace.takes(m.now) {
@@ -76,17 +79,18 @@ func (m *Model) dialogKey(d *dialog, key string) tea.Cmd {
 		return m.press(d)
 	case "y":
 		return m.copy(d)
+	case "m":
+		m.toggleMouse()
+		return nil
+	case "o":
+		return tea.Batch(m.looked(d), m.openPager(d))
 	}
 	m.look(d, key)
-	if m.lockedBy(d) != nil {
-		return nil // looking takes nothing over
-	}
-	return m.engage(d)
+	return m.looked(d)
 }
 
 // look moves focus and view, and changes nothing else.
 func (m *Model) look(d *dialog, key string) {
-	page := max(m.pageOf(d)-1, 1)
 	switch key {
 	case "tab":
 		m.moveFocus(d, 1)
@@ -99,13 +103,15 @@ func (m *Model) look(d *dialog, key string) {
 	case "down", "j":
 		m.scroll(d, 1)
 	case "pgup":
-		m.scroll(d, -page)
+		m.turnPage(d, -1)
 	case "pgdown", "space":
-		m.scroll(d, page)
+		m.turnPage(d, 1)
 	case "home":
-		m.currentBox(d).top = 0
+		d.chosen = true
+		m.currentBox(d).scroll(-farthest, m.heightOf(d))
 	case "end":
-		m.currentBox(d).top = m.currentBox(d).need()
+		d.chosen = true
+		m.currentBox(d).scroll(farthest, m.heightOf(d))
 	}
 }
 
@@ -122,64 +128,121 @@ func (m *Model) press(d *dialog) tea.Cmd {
 	return nil
 }
 
-// back closes what is open in front, then puts the question aside.
+// back closes what is open in front, then puts the question aside: the list stays
+// until somebody asks anew, and the question keeps its place.
 func (m *Model) back(d *dialog) tea.Cmd {
 	if d.details != nil {
 		d.details = nil
 		return nil
 	}
-	for _, q := range m.questions {
-		m.later[q.ID] = true // the list stays until somebody asks anew
+	if m.o.Question != "" {
+		return tea.Sequence(m.release(), tea.Quit)
 	}
-	cmd := m.release()
-	m.list.cursor = max(m.index(d.q.ID), 0)
-	m.dialog = nil
-	return cmd
+	for _, q := range m.questions {
+		m.later[q.ID] = true
+	}
+	return m.leave()
 }
 
 // turn shows the next or the previous question, with a grace of its own.
 func (m *Model) turn(forward bool) tea.Cmd {
-	if len(m.questions) < 2 {
-		return nil
+	if next := m.neighbour(m.dialog, forward); next != nil {
+		return m.openSet(next)
 	}
-	by := len(m.questions) - 1
-	if forward {
-		by = 1
+	return nil
+}
+
+// neighbour is what comes next, or what came before, beside everything that the
+// dialog is about; nil when nothing else waits.
+func (m *Model) neighbour(d *dialog, forward bool) []events.Question {
+	rows := m.waiting.rows
+	at := slices.IndexFunc(rows, func(r row) bool { return d.has(m.questions[r[0]].ID) })
+	for i := range rows {
+		by := i + 1
+		if !forward {
+			by = len(rows) - i - 1
+		}
+		if r := rows[(max(at, 0)+by)%len(rows)]; !d.has(m.questions[r[0]].ID) {
+			return m.questionsOf(r)
+		}
 	}
-	return m.open(m.questions[(m.index(m.dialog.q.ID)+by)%len(m.questions)])
+	return nil
 }
 
 // all are the boxes in the order in which keys reach them.
-func (d *dialog) all() []*box { return append(slices.Clip(d.values), d.reason) }
+func (d *dialog) all() []*box {
+	if d.reason == nil {
+		return d.values
+	}
+	return append(slices.Clip(d.values), d.reason)
+}
 
 func (m *Model) currentBox(d *dialog) *box {
 	switch {
 	case d.details != nil:
 		return d.details
-	case d.card == nil:
+	case !d.ready():
 		return &box{rows: wrap("", 2)}
 	}
-	return d.all()[min(d.current, len(d.values))]
+	all := d.all()
+	return all[min(d.current, len(all)-1)]
 }
 
 // scroll moves the current box, and beyond its end to the next one.
 func (m *Model) scroll(d *dialog, by int) {
 	b := m.currentBox(d)
-	if b.scroll(by, m.heightOf(d)) || d.details != nil || d.card == nil {
+	if m.takeUp(d) || b.scroll(by, m.heightOf(d)) || d.details != nil || !d.ready() {
 		return
 	}
 	next := d.current + 1
 	if by < 0 {
 		next = d.current - 1
 	}
-	if next >= 0 && next <= len(d.values) {
-		d.current = next
+	if next >= 0 && next < len(d.all()) {
+		d.choice(next)
 	}
 }
 
+// turnPage moves the current box by what it shows, and beyond its end goes to the
+// next box of which not everything is in sight.
+func (m *Model) turnPage(d *dialog, by int) {
+	page := max(m.pageOf(d)-1, 1)
+	if m.takeUp(d) || m.currentBox(d).scroll(by*page, m.heightOf(d)) || d.details != nil || !d.ready() {
+		return
+	}
+	f := m.arrange(d)
+	for next := d.current + by; next >= 0 && next < len(d.all()); next += by {
+		at := next - f.first
+		if at < 0 || at >= len(f.heights) {
+			d.first = next // what was in sight has been read
+			d.choice(next)
+			return
+		}
+		if d.values[next].need() > f.heights[at] {
+			d.choice(next)
+			return
+		}
+	}
+}
+
+// takeUp makes the first box that scrolls the person's choice, and reports whether
+// that alone brought more of it into sight: then nothing else moves, or what came
+// would be gone before it was read.
+func (m *Model) takeUp(d *dialog) bool {
+	before := m.heightOf(d)
+	if d.chosen || !d.ready() {
+		return false
+	}
+	d.chosen = true
+	return m.currentBox(d).need() > before && m.heightOf(d) > before
+}
+
+// choice makes a box the current one because the person wants it.
+func (d *dialog) choice(at int) { d.current, d.chosen = at, true }
+
 // moveFocus goes through nothing, the boxes and the buttons, in that order.
 func (m *Model) moveFocus(d *dialog, by int) {
-	if d.card == nil {
+	if !d.ready() {
 		return
 	}
 	order := []int{focusNone}
@@ -195,7 +258,7 @@ func (m *Model) moveFocus(d *dialog, by int) {
 	}
 	d.focus = order[(at+by+len(order))%len(order)]
 	if d.focus >= 0 && d.focus < focusContinue {
-		d.current = d.focus
+		d.choice(d.focus)
 	}
 }
 
@@ -204,15 +267,16 @@ func (m *Model) compose(d *dialog) tea.Cmd {
 		return nil
 	}
 	d.composing, d.details = true, nil
-	d.input.set(m.draft)
+	if d.input.value() == "" {
+		d.input.set(m.draft) // words whose question ended
+	}
 	return m.engage(d)
 }
 
 func (m *Model) composerKey(d *dialog, k tea.KeyPressMsg) tea.Cmd {
 	switch k.String() {
 	case "esc":
-		m.draft = d.input.value()
-		d.composing = false
+		d.composing = false // the words stay for the next w
 		return nil
 	case "enter":
 		return m.sendWords(d)
@@ -226,6 +290,11 @@ func (m *Model) composerKey(d *dialog, k tea.KeyPressMsg) tea.Cmd {
 
 func (m *Model) sendWords(d *dialog) tea.Cmd {
 	text := d.input.value()
+	if !m.answerable(d) && !d.sending {
+		why, _ := m.stateText(d)
+		m.notice = notice{text: why} // the line that says so has the words in it
+		return nil
+	}
 	if len(text) > maxWords {
 		m.notice = notice{text: m.w.Say(words.WordsTooLong, card.Count(len(text)), card.Count(maxWords))}
 		return nil

@@ -10,42 +10,164 @@ import (
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
+// screen is what fills the window while no question is open.
+type screen int
+
+// The screens. The list is the one to which Esc leads back.
+const (
+	screenList screen = iota
+	screenHooks
+	screenRun     // one run of the hooks pane
+	screenReceipt // one operation of the list
+	screenHelp
+)
+
 // list is the screen without a question: everything that waits, and what was
 // decided of late.
 type list struct {
-	cursor    int // among the questions in sight
-	top       int
-	filtering bool // the filter has the keys
-	filter    entry
+	pointer                // the row of what waits that the keys are about
+	question     events.ID // on that row, so that the cursor stays with it
+	earlier      pointer   // the row of what was decided
+	operation    events.ID // on that row
+	lower        bool      // the keys are about what was decided
+	filtering    bool      // the filter has the keys
+	filter       entry
+	firstEarlier int // the row of the screen below which earlier rows stand, as drawn
+}
+
+// pointer is a place in a list that is longer than its window.
+type pointer struct{ cursor, top int }
+
+// move takes the cursor to a row of n.
+func (p *pointer) move(to, n int) { p.cursor = max(min(to, n-1), 0) }
+
+// window says which rows of n are in sight where there is room for some, moved just
+// far enough that the cursor is among them.
+func (p *pointer) window(n, room int) (from, to int) {
+	p.move(p.cursor, n)
+	room = min(n, room)
+	p.top = max(min(p.top, p.cursor, n-room), p.cursor-room+1, 0)
+	return p.top, p.top + room
 }
 
 func (m *Model) listKey(k tea.KeyPressMsg) tea.Cmd {
-	if m.list.filtering {
+	switch {
+	case m.list.filtering:
 		return m.filterKey(k)
+	case m.on != screenList:
+		return m.sideKey(k.String())
 	}
-	shown := m.filtered()
-	switch k.String() {
+	m.last, m.ended = "", "" // it was read
+	if by, moves := m.moves(k.String()); moves {
+		m.moveCursor(by)
+		return nil
+	}
+	return m.listAct(k.String())
+}
+
+// listAct is what a key of the list does besides moving. None of them answers.
+func (m *Model) listAct(key string) tea.Cmd {
+	switch key {
 	case "q":
 		return tea.Quit
 	case "/":
 		m.list.filtering = true
 	case "esc":
-		m.list.filter.set("")
-	case "up", "k":
-		m.list.cursor--
-	case "down", "j":
-		m.list.cursor++
-	case "home":
-		m.list.cursor = 0
-	case "end":
-		m.list.cursor = len(shown) - 1
+		m.clearList()
+	case "tab", "shift+tab":
+		m.list.lower = !m.inEarlier()
 	case "enter":
-		if i := m.list.cursor; i >= 0 && i < len(shown) {
-			return m.open(shown[i])
+		return m.openRow()
+	case "c", "x":
+		return m.openSet(m.chosen())
+	case "space":
+		if r, ok := m.currentRow(); ok && !m.inEarlier() {
+			m.tick(r)
+			m.moveCursor(1)
 		}
+	case "n":
+		return m.openOldest()
+	case "h":
+		m.on = screenHooks
+	case "?":
+		m.on, m.page.top = screenHelp, 0
+	case "m":
+		m.toggleMouse()
 	}
-	m.list.cursor = max(min(m.list.cursor, len(shown)-1), 0)
 	return nil
+}
+
+// clearList takes back the last of what was chosen: the ticks, then the filter.
+func (m *Model) clearList() {
+	if len(m.waiting.ticked) > 0 {
+		clear(m.waiting.ticked)
+		return
+	}
+	m.list.filter.set("")
+}
+
+// openRow opens what is ticked or under the cursor: as a dialog, or as a receipt.
+func (m *Model) openRow() tea.Cmd {
+	if !m.inEarlier() {
+		return m.openSet(m.chosen())
+	}
+	if l, ok := m.currentLine(); ok {
+		m.on, m.page.top = screenReceipt, 0
+		m.list.operation = l.Operation
+	}
+	return nil
+}
+
+// openOldest opens the oldest question that was not put aside, else the oldest.
+func (m *Model) openOldest() tea.Cmd {
+	if cmd := m.openNext(); m.dialog != nil || len(m.questions) == 0 {
+		return cmd
+	}
+	return m.openSet(m.questionsOf(m.waiting.rows[0]))
+}
+
+// inEarlier says that the keys are about what was decided: because Tab chose it, or
+// because nothing else is there.
+func (m *Model) inEarlier() bool {
+	lines := len(m.linesShown())
+	return lines > 0 && (m.list.lower || len(m.filtered()) == 0)
+}
+
+// moves says how far a key moves a cursor.
+func (m *Model) moves(key string) (by int, moves bool) {
+	page := max(m.height-6, 1)
+	switch key {
+	case "up", "k":
+		return -1, true
+	case "down", "j":
+		return 1, true
+	case "pgup":
+		return -page, true
+	case "pgdown":
+		return page, true
+	case "home":
+		return -farthest, true
+	case "end":
+		return farthest, true
+	}
+	return 0, false
+}
+
+// farthest is beyond either end of any list.
+const farthest = 1 << 30
+
+func (m *Model) moveCursor(by int) {
+	if m.inEarlier() {
+		lines := m.linesShown()
+		m.list.earlier.move(m.list.earlier.cursor+by, len(lines))
+		m.list.operation = lines[m.list.earlier.cursor].Operation
+		return
+	}
+	m.list.move(m.list.cursor+by, len(m.filtered()))
+	m.list.question = ""
+	if r, ok := m.currentRow(); ok {
+		m.list.question = m.questions[r[0]].ID
+	}
 }
 
 // filterKey writes into the filter. Leaving it with Enter does nothing else:
@@ -60,57 +182,79 @@ func (m *Model) filterKey(k tea.KeyPressMsg) tea.Cmd {
 		m.list.filtering = false
 		return nil
 	}
-	m.list.cursor = 0
 	m.list.filter.write(k)
+	m.list.pointer, m.list.earlier, m.list.question, m.list.operation = pointer{}, pointer{}, "", ""
 	return nil
 }
 
-// filtered are the questions that the filter lets through.
-func (m *Model) filtered() []events.Question {
-	want := strings.ToLower(m.list.filter.value())
-	if want == "" {
-		return m.questions
-	}
-	var out []events.Question
-	for _, q := range m.questions {
-		text := card.Session(q.Agent, q.ProjectPath) + " " + m.about(q) + " " + q.Hook.ID + " " + q.Path
-		if strings.Contains(strings.ToLower(text), want) {
-			out = append(out, q)
-		}
-	}
-	return out
-}
-
+// listView draws what fills the window while no question is open.
 func (m *Model) listView() []string {
-	out := []string{m.listHeader(), m.rule()}
-	room := m.height - 3 // both above and the bottom line
-	shown := m.filtered()
-	history := min(len(m.lines), max(room/2, 0))
-	if m.list.filter.value() != "" {
-		history = 0
+	var out []string
+	switch m.on {
+	case screenHooks:
+		out = m.hooksView()
+	case screenRun:
+		out = m.runView()
+	case screenReceipt:
+		out = m.receiptView()
+	case screenHelp:
+		out = m.helpView()
+	default:
+		out = m.listRows()
 	}
-	waiting := m.waitingRows(shown, max(room-history-1, 1))
-	if history = min(len(m.lines), room-len(waiting)-1); m.list.filter.value() != "" {
-		history = 0
-	}
-	out = append(out, waiting...)
-	if history > 0 {
-		out = append(out, m.earlierRule())
-		for _, l := range m.lines[:history] {
-			out = append(out, m.lineRow(l))
-		}
-	}
-	for len(out) < m.height-1 {
-		out = append(out, "")
-	}
-	out = append(out[:max(m.height-1, 0)], m.listBottom())
 	for i, line := range out {
 		out[i] = fit(line, m.width)
 	}
 	return out
 }
 
-func (m *Model) waitingRows(shown []events.Question, room int) []string {
+func (m *Model) listRows() []string {
+	out := m.head(m.listHeader())
+	upper, lower := m.shareRows(m.height - len(out) - 1)
+	m.list.firstEarlier = 0
+	out = append(out, m.upperRows(upper, len(out))...)
+	if lower > 0 {
+		out = append(out, m.earlierRule())
+		m.list.firstEarlier = len(out)
+		out = append(out, m.earlierRows(lower-1, len(out))...)
+	}
+	return m.fill(out, m.listBottom())
+}
+
+// head is the header and, where there is room, a rule below it.
+func (m *Model) head(header string) []string {
+	if m.height < 12 {
+		return []string{header}
+	}
+	return []string{header, m.rule()}
+}
+
+// fill makes the window's height of lines, with one at the bottom.
+func (m *Model) fill(lines []string, bottom string) []string {
+	for len(lines) < m.height-1 {
+		lines = append(lines, "")
+	}
+	return append(lines[:max(m.height-1, 0)], bottom)
+}
+
+// shareRows divides the rows of the window between what waits and, with its rule,
+// what was decided. While what waits needs more, a small window keeps half for what
+// was decided, so that something of it is in sight, and a larger one a third.
+func (m *Model) shareRows(room int) (upper, lower int) {
+	needs, lines := max(len(m.filtered()), 1), len(m.linesShown())
+	if lines == 0 || room < 4 {
+		return max(room, 1), 0
+	}
+	kept := room / 3
+	if room < 12 {
+		kept = room / 2
+	}
+	upper = min(needs, max(room-lines-1, room-kept))
+	return upper, min(lines+1, room-upper)
+}
+
+func (m *Model) upperRows(room, line int) []string {
+	shown := m.filtered()
 	if len(shown) == 0 {
 		text := words.NothingWaits
 		if len(m.questions) > 0 {
@@ -118,86 +262,15 @@ func (m *Model) waitingRows(shown []events.Question, room int) []string {
 		}
 		return []string{" " + m.style.dim.Render(fit(m.w.Say(text), m.width-2))}
 	}
-	m.list.cursor = min(m.list.cursor, len(shown)-1)
-	n := min(len(shown), room)
-	if n < len(shown) {
-		n = max(n-1, 1) // one row counts the rest
+	if len(shown) > room {
+		room = max(room-1, 1) // one row counts the rest
 	}
-	m.list.top = max(min(m.list.top, m.list.cursor), m.list.cursor-n+1, 0)
-	m.list.top = min(m.list.top, len(shown)-n)
-	var out []string
-	for i := m.list.top; i < m.list.top+n; i++ {
-		out = append(out, m.questionRow(shown[i], i == m.list.cursor))
-	}
-	if n < len(shown) {
-		var parts []string
-		if m.list.top > 0 {
-			parts = append(parts, m.w.Say(words.MoreAbove, m.list.top))
-		}
-		if below := len(shown) - m.list.top - n; below > 0 {
-			parts = append(parts, m.w.Say(words.MoreBelow, below))
-		}
-		out = append(out, " "+m.style.dim.Render(strings.Join(parts, " · ")))
+	from, to := m.list.window(len(shown), room)
+	out := m.waitingRows(shown, from, to, line)
+	if rest := m.more(from, to, len(shown)); rest != "" {
+		out = append(out, " "+m.style.dim.Render(rest))
 	}
 	return out
-}
-
-func (m *Model) questionRow(q events.Question, current bool) string {
-	right := card.Clock(m.now.Sub(q.AskedAt.Time()))
-	if q.ClaimedBy != nil {
-		right = "● " + right
-	}
-	row := m.columns("?", string(q.Agent), q.ProjectPath, m.toolName(q.Tool, q.Kind), m.summaries[q.ID], right)
-	if current {
-		return m.style.accent.Render("›") + m.style.strong.Render(row)
-	}
-	return " " + row
-}
-
-func (m *Model) toolName(t events.Tool, kind events.Kind) string {
-	if t.Name == "" || kind != events.KindToolCall && kind != "" {
-		return m.w.Kind(string(kind))
-	}
-	return card.Line(t.Name)
-}
-
-func (m *Model) lineRow(l events.Line) string {
-	row := m.columns(m.signOf(l), string(l.Agent), m.projects[l.Project], m.toolName(l.Tool, ""),
-		m.summaries[l.Question], m.short(l))
-	return " " + m.style.dim.Render(row)
-}
-
-// signOf is the sign of an operation in the history.
-func (m *Model) signOf(l events.Line) string {
-	switch l.State {
-	case "aborted":
-		return "–"
-	case "refused":
-		if l.Code == events.CodeTimedOut || l.Code == events.CodeUnavailable {
-			return "⌛"
-		}
-		return "✕"
-	}
-	if l.Question == "" {
-		return "·"
-	}
-	return "✓"
-}
-
-// columns lines up a row: sign, agent, project, tool, what it is about, and
-// what is at the right edge. A narrow window has only sign, tool and the rest.
-func (m *Model) columns(sign, agent, project, tool, about, right string) string {
-	width := m.width - 2
-	sign = pad(sign, 3)
-	if m.width < 60 {
-		return sides(sign+pad(tool, 11)+" "+about, fit(right, max(width/2, 8)), width)
-	}
-	if i := strings.LastIndexByte(project, '/'); i >= 0 {
-		project = project[i+1:]
-	}
-	left := sign + pad(card.Line(agent), 8) + " " + pad(card.Line(project), 10) + " " + pad(tool, 11) + " "
-	right = fit(right, max(width-cells(left)-8, 8))
-	return sides(left+about, right, width)
 }
 
 func (m *Model) listHeader() string {
@@ -205,12 +278,17 @@ func (m *Model) listHeader() string {
 	if m.width >= 60 && m.sessions > 1 {
 		left += " · " + m.w.Say(words.SessionCount, m.sessions)
 	}
-	right := "/ " + m.w.Say(words.Filter)
+	if n := len(m.waiting.ticked); n > 0 {
+		left += " · " + m.w.Say(words.TickedCount, n)
+	}
+	right := "/ " + m.w.Say(words.Filter) + "   ? " + m.w.Say(words.Help)
 	switch {
 	case !m.attached:
 		right = m.w.Say(words.Detached)
 	case m.list.filter.value() != "":
 		right = "/ " + card.Line(m.list.filter.value())
+	case m.width < 60:
+		right = "? " + m.w.Say(words.Help)
 	}
 	return " " + m.style.dim.Render(sides(left, right, m.width-2))
 }
@@ -220,9 +298,32 @@ func (m *Model) earlierRule() string {
 	return " " + m.style.dim.Render(label+strings.Repeat("─", max(m.width-2-cells(label), 0)))
 }
 
+// The keys that the last line of the list names, the most useful first.
+var (
+	browseKeys = []button{
+		{"Enter", words.Open, focusNone},
+		{"space", words.Tick, focusNone},
+		{"/", words.Filter, focusNone},
+		{"h", words.HooksPane, focusNone},
+		{"Tab", words.Earlier, focusNone},
+		{"q", words.Quit, focusNone},
+	}
+	earlierKeys = []button{
+		{"Enter", words.Receipt, focusNone},
+		{"/", words.Filter, focusNone},
+		{"h", words.HooksPane, focusNone},
+		{"Tab", words.Waiting, focusNone},
+		{"q", words.Quit, focusNone},
+	}
+	idleKeys = []button{
+		{"h", words.HooksPane, focusNone}, {"?", words.Help, focusNone}, {"q", words.Quit, focusNone},
+	}
+	writeKeys = []button{{"Enter", words.Keep, focusNone}, {"Esc", words.Clear, focusNone}}
+)
+
 func (m *Model) listBottom() string {
 	if m.list.filtering {
-		keys := m.keyLine(filterKeys, m.width-16)
+		keys := m.keyLine(writeKeys, m.width-16)
 		room := max(m.width-cells(keys)-6, 8)
 		return " / " + pad(m.list.filter.view(m.style, room, 1)[0], room) + " " + keys
 	}
@@ -230,8 +331,42 @@ func (m *Model) listBottom() string {
 	if text == "" {
 		text = m.lastText()
 	}
-	if text != "" {
+	switch {
+	case text != "":
 		return " " + m.style.dim.Render(fit(text, m.width-2))
+	case m.inEarlier():
+		return m.keysLine(earlierKeys)
+	case len(m.questions) == 0:
+		return m.keysLine(idleKeys)
 	}
-	return " " + m.keyLine(listKeys, m.width-2)
+	return m.keysLine(browseKeys)
+}
+
+// keysLine names keys in the last line of a screen, as many as it has room for. A
+// click on one is the key.
+func (m *Model) keysLine(keys []button) string {
+	width := func(b button) int { return cells(b.key) + 1 + cells(m.w.Say(b.text)) + 3 }
+	last := keys[len(keys)-1] // leaving is always named
+	room, kept := m.width+1-width(last), keys[:0:0]
+	for _, b := range keys[:len(keys)-1] {
+		if room -= width(b); room >= 0 {
+			kept = append(kept, b)
+		}
+	}
+	kept = append(kept, last)
+	line := " "
+	for _, b := range kept {
+		from := cells(line)
+		line += m.style.strong.Render(b.key) + m.style.dim.Render(" "+m.w.Say(b.text)) + "   "
+		m.zone(m.height-1, from, from+width(b)-3, func() tea.Cmd { return m.pressed(strings.ToLower(b.key)) })
+	}
+	return line
+}
+
+// pressed is what a key does where no question is open.
+func (m *Model) pressed(key string) tea.Cmd {
+	if m.on != screenList {
+		return m.sideKey(key)
+	}
+	return m.listAct(key)
 }

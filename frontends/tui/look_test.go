@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fermata-hitl/fermata/events"
+	"github.com/fermata-hitl/fermata/frontends"
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
@@ -29,7 +30,7 @@ func TestKeyLettersAreBold(t *testing.T) {
 					}
 				}
 			}
-			bold("↑ ↓", "Enter", "/", "q")
+			bold("h", "q")
 			tm.ask(push())
 			tm.settle()
 			bold("c", "x", "w", "?", "Esc")
@@ -168,7 +169,7 @@ func TestF11TheNextQuestionHasNothingOfTheLast(t *testing.T) {
 			tm.press("c")
 			tm.desk.change(func() { tm.desk.lines = []events.Line{line} })
 			tm.settle()
-			if tm.m.dialog == nil || tm.m.dialog.q.ID != "q4" || strings.Contains(tm.text(), "continued") {
+			if tm.m.dialog == nil || tm.m.dialog.lead().ID != "q4" || strings.Contains(tm.text(), "continued") {
 				t.Errorf("%s: the next question looks answered:\n%s", size.name, tm.text())
 			}
 			tm.press("esc")
@@ -193,7 +194,11 @@ func TestARefusalNamesItsQuestionUnderAnotherOne(t *testing.T) {
 		if strings.Contains(tm.text(), "already answered") {
 			t.Errorf("a refused claim on a question that has gone is told:\n%s", tm.text())
 		}
-		tm.send(answerMsg{events.Respond{Question: "q1"}, "Bash", 0, tm.desk.refuse})
+		tm.send(answerMsg{
+			decision{answer: events.AnswerContinue},
+			map[events.ID]sent{"q1": {tool: "Bash"}},
+			[]frontends.Result{{Question: "q1", Err: tm.desk.refuse}},
+		})
 		synctest.Wait()
 		if !strings.Contains(tm.text(), "your answer to Bash: already answered: ana cancelled") {
 			t.Errorf("the refusal does not name its question:\n%s", tm.text())
@@ -204,7 +209,7 @@ func TestARefusalNamesItsQuestionUnderAnotherOne(t *testing.T) {
 // TestB102TheWarningStays has every state of a question whose text could
 // deceive: none takes the warning's place.
 func TestB102TheWarningStays(t *testing.T) {
-	other := &events.Claim{Frontend: "fe2", Kind: events.FrontendACP, Principal: "uid:7", Name: "ana", Since: 1, Claim: 9}
+	other := &events.Claim{Frontend: "fe2", Kind: events.FrontendACP, Principal: "ana", Name: "root", Since: 1, Claim: 9}
 	mine := *other
 	mine.Principal = "uid:1000"
 	for _, size := range sizes {

@@ -3,13 +3,12 @@ package tui
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-hitl/fermata/events"
-	"github.com/fermata-hitl/fermata/frontends/card"
+	"github.com/fermata-hitl/fermata/frontends"
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
@@ -26,15 +25,20 @@ type Model struct {
 	now           time.Time // when the current message came
 	counting      bool      // a tick of the seconds is on its way
 
-	questions []events.Question
-	lines     []events.Line // newest first
-	projects  map[events.Token]string
+	questions []events.Question // open and not answered here, the oldest first
+	waiting   waiting
+	history   history
+	hooks     hooks
 	sessions  int
 	attached  bool
-	summaries map[events.ID]string // what each known question is about, by question
+	summaries map[events.ID]string // what open questions are about, as far as it was shown
 
-	dialog  *dialog // the question on the screen, nil for the list
+	dialog  *dialog // the question on the screen, nil for what on says
+	on      screen
 	list    list
+	page    page
+	once    once               // of a program that shows one question
+	aside   aside              // what was put aside keeps its place
 	later   map[events.ID]bool // put aside with Esc: not opened by itself
 	settled map[events.ID]bool // answered here, not yet gone from the inbox
 	took    map[events.ID]time.Duration
@@ -42,14 +46,18 @@ type Model struct {
 	ended   string    // that end in words, until a line of its operation says more
 	notice  notice
 	draft   string // words that were not sent
+
+	zones    []zone // of the screen as it was drawn last
+	captures bool   // the mouse is this program's, not the terminal's
+	bell     bell
 }
 
 // The messages of the model besides Bubble Tea's own.
 type (
 	changedMsg struct{}
 	secondMsg  struct{}
-	graceMsg   struct{ question events.ID }
-	drawnMsg   struct{ question events.ID }
+	graceMsg   struct{ dialog *dialog }
+	drawnMsg   struct{ dialog *dialog }
 	argsMsg    struct {
 		question events.ID
 		version  int
@@ -62,23 +70,30 @@ type (
 		err      error
 	}
 	answerMsg struct {
-		respond events.Respond
-		tool    string
-		took    time.Duration
-		err     error
+		decided decision
+		of      map[events.ID]sent
+		results []frontends.Result // at least one
+	}
+	outputMsg struct {
+		run   events.ID
+		reply events.RunReply
+		err   error
+	}
+	ringMsg struct {
+		question events.ID
+		yours    bool
 	}
 	doneMsg struct{}
 )
 
 // New makes the model. Commands that it returns call the client under ctx.
 func New(ctx context.Context, o Options) *Model {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
+	o = o.filled()
 	return &Model{
 		ctx: ctx, o: o, w: o.Words, style: newStyles(true), width: 80, height: 24,
 		later: map[events.ID]bool{}, settled: map[events.ID]bool{}, took: map[events.ID]time.Duration{},
-		summaries: map[events.ID]string{},
+		summaries: map[events.ID]string{}, waiting: newWaiting(), hooks: newHooks(), captures: true,
+		bell: bell{started: events.At(o.Now()), key: o.Now()}, // whoever started it is there
 	}
 }
 
@@ -89,15 +104,50 @@ func (m *Model) changed() tea.Msg { return changedMsg{} }
 
 // Update implements [tea.Model].
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	before := m.now
+	before, shown := m.now, m.dialog
 	m.now = m.o.Now()
 	if m.dialog != nil && m.counting && m.now.Sub(before) > stopped {
 		m.dialog.grace.begin(m.now)
 	}
-	return m, tea.Batch(m.handle(msg), m.schedule())
+	cmd := m.handle(msg)
+	if shown != nil && m.dialog == nil {
+		m.pointAt(shown.lead().ID) // back in the list one stands where one was
+	}
+	m.zones = m.zones[:0] // the next frame says where things are
+	return m, tea.Batch(cmd, m.schedule())
 }
 
 func (m *Model) handle(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case changedMsg:
+		return m.refresh()
+	case secondMsg:
+		m.counting = false
+		return tea.Batch(m.retryArgs(), m.callPerson())
+	case graceMsg:
+		msg.dialog.waking = false
+	case drawnMsg:
+		return m.reportDrawn(msg.dialog)
+	case argsMsg:
+		return m.gotArgs(msg)
+	case claimMsg:
+		return m.gotClaim(msg)
+	case answerMsg:
+		return m.gotAnswer(msg)
+	case outputMsg:
+		m.gotOutput(msg)
+	case pagedMsg:
+		m.paged(msg)
+	case onceMsg:
+		return m.gotOnce(msg)
+	case ringMsg:
+		return m.gotRing(msg)
+	}
+	return m.handleTerminal(msg)
+}
+
+// handleTerminal takes what comes from the terminal.
+func (m *Model) handleTerminal(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
@@ -106,31 +156,22 @@ func (m *Model) handle(msg tea.Msg) tea.Cmd {
 		}
 	case tea.BackgroundColorMsg:
 		m.style = newStyles(msg.IsDark())
+	case tea.FocusMsg:
+		m.bell.focus = focusHere
+	case tea.BlurMsg:
+		m.bell.focus = focusAway
 	case tea.ResumeMsg:
 		if m.dialog != nil {
 			m.dialog.grace.begin(m.now)
 		}
 	case tea.KeyPressMsg:
+		m.bell.key = m.now
 		return m.key(msg)
 	case tea.PasteMsg:
 		m.paste(msg)
-	case changedMsg:
-		return m.refresh()
-	case secondMsg:
-		m.counting = false
-		return m.retryArgs()
-	case graceMsg:
-		if m.dialog != nil && m.dialog.q.ID == msg.question {
-			m.dialog.waking = false
-		}
-	case drawnMsg:
-		return m.reportDrawn(msg.question)
-	case argsMsg:
-		return m.gotArgs(msg)
-	case claimMsg:
-		return m.gotClaim(msg)
-	case answerMsg:
-		return m.gotAnswer(msg)
+	case tea.MouseMsg:
+		m.bell.key = m.now
+		return m.mouse(msg)
 	}
 	return nil
 }
@@ -140,15 +181,14 @@ func (m *Model) handle(msg tea.Msg) tea.Cmd {
 // list sleeps.
 func (m *Model) schedule() tea.Cmd {
 	var cmds []tea.Cmd
-	if len(m.questions) > 0 && !m.counting {
+	if !m.counting && (len(m.questions) > 0 || m.countsRuns()) {
 		m.counting = true
 		cmds = append(cmds, tea.Tick(time.Second, func(time.Time) tea.Msg { return secondMsg{} }))
 	}
-	if d := m.dialog; d != nil && !d.waking && d.card != nil {
+	if d := m.dialog; d != nil && !d.waking && d.ready() {
 		if left := d.grace.left(m.now); left > 0 {
 			d.waking = true
-			id := d.q.ID
-			cmds = append(cmds, tea.Tick(left, func(time.Time) tea.Msg { return graceMsg{id} }))
+			cmds = append(cmds, tea.Tick(left, func(time.Time) tea.Msg { return graceMsg{d} }))
 		}
 	}
 	return tea.Batch(cmds...)
@@ -157,85 +197,47 @@ func (m *Model) schedule() tea.Cmd {
 // refresh reads the inbox again and lets the screen follow: a question that
 // has ended closes by itself, the next one opens.
 func (m *Model) refresh() tea.Cmd {
-	m.readInbox()
-	if d := m.dialog; d != nil {
-		if q, open := m.find(d.q.ID); open {
-			m.follow(d, q)
-		} else {
-			m.closeEnded(d)
-		}
+	fresh := m.readInbox()
+	m.follow()
+	m.forgetAside()
+	if m.o.Question != "" {
+		return m.oneQuestion()
 	}
+	cmds := []tea.Cmd{m.readRuns(), m.join(fresh)}
 	if m.o.Once && m.last != "" && len(m.questions) == 0 {
 		return tea.Quit
 	}
 	if m.dialog == nil && !m.list.filtering {
-		return m.openNext()
+		cmds = append(cmds, m.openNext())
 	}
-	return nil
+	return tea.Batch(append(cmds, m.noteNew(fresh))...)
 }
 
-func (m *Model) readInbox() {
-	all := m.o.Inbox.Questions()
-	open := make(map[events.ID]bool, len(all))
-	m.questions = m.questions[:0:0]
-	for _, q := range all {
-		open[q.ID] = true
-		if !m.settled[q.ID] {
-			m.questions = append(m.questions, q)
-		}
-	}
-	for _, known := range []map[events.ID]bool{m.settled, m.later} {
-		for id := range known {
-			if !open[id] {
-				delete(known, id)
-			}
-		}
-	}
-	m.lines = m.o.Inbox.Lines()
-	slices.SortStableFunc(m.lines, func(a, b events.Line) int { return int(b.At - a.At) })
-	m.readSessions()
+// readInbox takes over what is known now, and tells which questions are new.
+func (m *Model) readInbox() (fresh []events.Question) {
+	before := m.questions
+	m.questions = m.unsettled(m.o.Inbox.Questions())
+	fresh = m.arrangeRows(before)
+	m.readHistory()
+	m.sessions = len(m.o.Inbox.Sessions())
 	m.attached = m.o.Inbox.Attached()
-	m.summarize(open)
+	return fresh
 }
 
-func (m *Model) readSessions() {
-	heads := m.o.Inbox.Sessions()
-	m.sessions = len(heads)
-	m.projects = make(map[events.Token]string, len(heads))
-	for _, h := range heads {
-		m.projects[h.Project] = h.ProjectPath
+// unsettled leaves out what was answered here, and forgets it once it is over.
+func (m *Model) unsettled(all []events.Question) []events.Question {
+	if len(m.settled) == 0 {
+		return all
 	}
-}
-
-// summarize keeps one line about each question for as long as a line of the
-// history may speak of it.
-func (m *Model) summarize(open map[events.ID]bool) {
-	for _, q := range m.questions {
-		if _, ok := m.summaries[q.ID]; !ok && len(q.Args) > 0 {
-			m.summaries[q.ID] = clip(card.Summary(card.Fields(q.Args)))
+	still := map[events.ID]bool{}
+	all = slices.DeleteFunc(all, func(q events.Question) bool {
+		if m.settled[q.ID] {
+			still[q.ID] = true
 		}
-	}
-	if len(m.summaries) < 2*(len(open)+len(m.lines))+100 {
-		return
-	}
-	told := make(map[events.ID]bool, len(m.lines))
-	for _, l := range m.lines {
-		told[l.Question] = true
-	}
-	for id := range m.summaries {
-		if !open[id] && !told[id] {
-			delete(m.summaries, id)
-			delete(m.took, id)
-		}
-	}
-}
-
-// clip bounds what a summary keeps; lists show less.
-func clip(s string) string {
-	if len(s) > 2000 {
-		s = strings.ToValidUTF8(s[:2000], "") + "…"
-	}
-	return fit(s, 200)
+		return m.settled[q.ID]
+	})
+	m.settled = still
+	return all
 }
 
 func (m *Model) find(id events.ID) (events.Question, bool) {
@@ -245,49 +247,21 @@ func (m *Model) find(id events.ID) (events.Question, bool) {
 	return events.Question{}, false
 }
 
+// index is the place of an open question, -1 for one that is not open.
 func (m *Model) index(id events.ID) int {
-	return slices.IndexFunc(m.questions, func(q events.Question) bool { return q.ID == id })
+	if i, open := m.waiting.places[id]; open {
+		return i
+	}
+	return -1
 }
 
-// openNext opens the oldest question that was not put aside.
+// openNext opens the oldest question that was not put aside, with those that are
+// equal to it.
 func (m *Model) openNext() tea.Cmd {
-	for _, q := range m.questions {
-		if !m.later[q.ID] {
-			return m.open(q)
+	for _, r := range m.waiting.rows {
+		if !m.later[m.questions[r[0]].ID] {
+			return m.openSet(m.questionsOf(r))
 		}
 	}
 	return nil
-}
-
-// follow takes over what is new about the question on the screen. Buttons that
-// somebody else's claim had locked and that come free begin a grace of their
-// own.
-func (m *Model) follow(d *dialog, q events.Question) {
-	wasLocked := m.lockedBy(d) != nil
-	d.q = q
-	d.q.Args = nil // the card holds them
-	if d.claim.token != 0 && q.ClaimedBy == nil && q.Seq >= d.claim.token {
-		d.claim = claim{} // it lapsed
-	}
-	if wasLocked && m.lockedBy(d) == nil {
-		d.grace.begin(m.now)
-	}
-}
-
-// closeEnded closes the dialog of a question that is no longer open, and keeps
-// its end in words for the list. Words that were being written stay for
-// the next w.
-func (m *Model) closeEnded(d *dialog) {
-	end, known := m.o.Inbox.Ended(d.q.ID)
-	m.last, m.ended = d.q.ID, ""
-	if known {
-		m.ended = m.endText(d.card, end)
-	}
-	if d.composing && !d.sending {
-		m.draft = d.input.value()
-		if m.draft != "" {
-			m.notice = notice{text: m.w.Say(words.UnsentWords)}
-		}
-	}
-	m.dialog = nil
 }

@@ -1,7 +1,6 @@
 // Package tui shows waiting questions in a terminal and carries a person's
 // answers. [Run] is the whole program; [Model] is what Bubble Tea runs and what
-// tests drive without a terminal. [Prompt] asks one question in lines of text,
-// where there is no terminal.
+// tests drive without a terminal.
 //
 // Three things must hold on every screen. What is shown is made from the bytes
 // that will run. The buttons are always in the window, and the last byte of
@@ -12,11 +11,13 @@ package tui
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-hitl/fermata/events"
+	"github.com/fermata-hitl/fermata/frontends"
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
@@ -25,9 +26,15 @@ import (
 type Client interface {
 	Claim(ctx context.Context, question events.ID) (claim uint64, err error)
 	Release(ctx context.Context, question events.ID, claim uint64) error
-	Answer(ctx context.Context, r events.Respond) (events.Ack, error)
+	// AnswerAll carries one answer for each question, with a result for each in
+	// the same order.
+	AnswerAll(ctx context.Context, list []events.Respond) []frontends.Result
 	Drawn(ctx context.Context, question events.ID, digest events.Digest) error
 	Args(ctx context.Context, question events.ID, version int) ([]byte, error)
+	// Ring asks to be the one screen that calls the person to a question.
+	Ring(ctx context.Context, question events.ID) (yours bool, err error)
+	// Output reads what a run of a hook wrote.
+	Output(ctx context.Context, run events.RunLine) (events.RunReply, error)
 	// Input says that a person typed. It must not block.
 	Input()
 }
@@ -39,8 +46,11 @@ type Inbox interface {
 	Questions() []events.Question
 	// Ended tells how a question ended that was open before.
 	Ended(question events.ID) (events.End, bool)
-	// Lines are the operations of late, in any order.
+	// Lines are the operations of late, in the order in which they were first
+	// heard of.
 	Lines() []events.Line
+	// Runs are the hooks' runs of late, in the same order.
+	Runs() []events.RunLine
 	Sessions() []events.SessionHead
 	Attached() bool
 }
@@ -60,9 +70,27 @@ type Options struct {
 	// Home is the person's directory, which paths show as ~; "" if unknown.
 	Home string
 	Now  func() time.Time // nil is time.Now
+	// Getenv tells what the terminal is; nil is os.Getenv.
+	Getenv func(name string) string
 	// Once ends the program when a question that was on the screen has ended
 	// and no other waits: for one question in the foreground.
 	Once bool
+	// Question, where it is set, is the only one that is shown: the program ends
+	// with it, or when the person turns away.
+	Question events.ID
+}
+
+func (o Options) filled() Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
+	if o.Question != "" {
+		o.Inbox = only{o.Inbox, o.Question}
+	}
+	return o
 }
 
 // Run shows the screen until the person quits or the context ends.
@@ -84,8 +112,12 @@ func Run(ctx context.Context, o Options, opts ...tea.ProgramOption) error {
 	return err
 }
 
-// forward passes changes on, as many in one as come while the screen is busy:
-// the source of changes never waits for the screen.
+// restBetween is how long the screen rests between two changes that it follows:
+// where thousands come, most are taken together.
+const restBetween = 50 * time.Millisecond
+
+// forward passes changes on, as many in one as come while the screen is busy or
+// rests: the source of changes never waits for the screen.
 func forward(ctx context.Context, source func(context.Context, func()), send func()) {
 	pending := make(chan struct{}, 1)
 	done := make(chan struct{})
@@ -102,9 +134,17 @@ func forward(ctx context.Context, source func(context.Context, func()), send fun
 		select {
 		case <-pending:
 			send()
+			rest(ctx)
 		case <-ctx.Done():
 			<-done
 			return
 		}
+	}
+}
+
+func rest(ctx context.Context) {
+	select {
+	case <-time.After(restBetween):
+	case <-ctx.Done():
 	}
 }

@@ -14,21 +14,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-hitl/fermata/events"
-	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
 var update = flag.Bool("update", false, "write the golden screens")
-
-var sizes = []struct {
-	name          string
-	width, height int
-}{{"40x24", 40, 24}, {"80x24", 80, 24}, {"200x60", 200, 60}, {"40x20", 40, 20}, {"40x12", 40, 12}, {"40x8", 40, 8}}
 
 // golden compares the screen with testdata.
 func golden(t *testing.T, name string, tm *terminal) {
 	t.Helper()
 	checkFits(t, tm.m)
-	got := tm.text() + "\n"
+	goldenText(t, name, tm.text()+"\n")
+}
+
+func goldenText(t *testing.T, name, got string) {
+	t.Helper()
 	path := filepath.Join("testdata", name+".txt")
 	if *update {
 		if err := os.MkdirAll("testdata", 0o755); err != nil {
@@ -63,119 +61,6 @@ func checkFits(t interface {
 			t.Errorf("a line of %d columns in a window of %d: %q", cells(l), m.width, l)
 		}
 	}
-}
-
-func TestB101GoldenScreens(t *testing.T) {
-	scenes := []struct {
-		name string
-		show func(*terminal)
-	}{
-		{"question", func(tm *terminal) { tm.ask(push()); tm.settle() }},
-		{"fresh", func(tm *terminal) { tm.ask(push()) }},
-		{"long", func(tm *terminal) { tm.ask(longQuestion(80_000)); tm.settle(); tm.press("end") }},
-		{"again", func(tm *terminal) { tm.ask(repeated()); tm.settle() }},
-		{"tricky", func(tm *terminal) { tm.ask(tricky()); tm.settle() }},
-		{"many", func(tm *terminal) { tm.ask(many()); tm.settle(); tm.press("down", "down", "down") }},
-		{"why", func(tm *terminal) { tm.ask(push()); tm.settle(); tm.press("?") }},
-		{"words", func(tm *terminal) { tm.ask(push()); tm.settle(); tm.press("w", "n", "o") }},
-		{"many-words", func(tm *terminal) {
-			tm.ask(push())
-			tm.settle()
-			tm.press("w")
-			tm.send(tea.PasteMsg{Content: "Please use the staging remote; the production branch is frozen until Monday.\nThen ask again."})
-			synctest.Wait()
-		}},
-		{"line-break", func(tm *terminal) {
-			tm.ask(question("q1", "write_file", `{"content":"held, then let go on.\n\n","path":"notes.txt"}`))
-			tm.settle()
-		}},
-		{"global", func(tm *terminal) {
-			q := push()
-			q.Hook.Scope, q.Hook.File, q.Hook.Line = events.ScopeGlobal, "/home/ana/.config/fermata/hooks.yaml", 1204
-			tm.ask(q)
-			tm.settle()
-		}},
-		{"elsewhere", func(tm *terminal) {
-			q := push()
-			q.Hook.File, q.Hook.Line = "/home/ana/work/a-long-name/of-a-directory/that-holds/another/.fermata/hooks.yaml", 1204
-			tm.ask(q)
-			tm.settle()
-		}},
-		{"tricky-claimed", func(tm *terminal) {
-			tm.ask(tricky())
-			tm.desk.claimed("q4", &events.Claim{Frontend: "fe2", Kind: events.FrontendACP, Principal: "uid:1000", Since: now(), Claim: 9})
-			tm.wait(6 * time.Second)
-		}},
-		{"focus", func(tm *terminal) { tm.ask(push()); tm.settle(); tm.press("tab", "tab", "tab", "tab") }},
-		{"claimed", func(tm *terminal) {
-			tm.ask(push())
-			tm.desk.claimed("q1", &events.Claim{Frontend: "fe2", Kind: events.FrontendACP, Name: "ana", Principal: "uid:7", Since: now(), Claim: 9})
-			tm.wait(6 * time.Second)
-		}},
-		{"yours-elsewhere", func(tm *terminal) {
-			tm.ask(push())
-			tm.desk.claimed("q1", &events.Claim{Frontend: "fe2", Kind: events.FrontendACP, Principal: "uid:1000", Since: now(), Claim: 9})
-			tm.wait(6 * time.Second)
-		}},
-		{"deadline", func(tm *terminal) {
-			q := push()
-			q.Deadline = events.At(time.Now().Add(time.Minute))
-			tm.ask(q)
-			tm.wait(50 * time.Second)
-		}},
-		{"list", func(tm *terminal) {
-			fillFake(tm.desk)
-			tm.send(changedMsg{})
-			tm.settle()
-			tm.press("esc")
-		}},
-		{"message", func(tm *terminal) {
-			tm.ask(input(events.KindUserPrompt, `"Deploy it with this key:\n\n  sk-ant-1234567890\n\nand tell me when it is done. If the first try fails, wait a minute and try once more."`))
-			tm.settle()
-		}},
-		{"injection", func(tm *terminal) {
-			tm.ask(input(events.KindInjection, `"Use `+"\u202e"+`gnigats, not production."`))
-			tm.settle()
-		}},
-		{"retry-note", func(tm *terminal) {
-			q := input(events.KindRetryNote, `"Try again with the new token."`)
-			q.Path = "main > deploy#2"
-			tm.ask(q)
-			tm.settle()
-		}},
-		{"sub-agent", func(tm *terminal) {
-			q := push()
-			q.Path = "main > reviewer#1 > runs-the-tests#12"
-			tm.ask(q)
-			tm.settle()
-		}},
-		{"sub-agent-again", func(tm *terminal) {
-			q := repeated()
-			q.Path = "main > reviewer#1"
-			tm.ask(q)
-			tm.settle()
-		}},
-		{"empty", func(*terminal) {}},
-	}
-	for _, s := range scenes {
-		for _, size := range sizes {
-			t.Run(s.name+"/"+size.name, func(t *testing.T) {
-				bubble(t, size.width, size.height, func(tm *terminal) {
-					s.show(tm)
-					golden(t, s.name+"-"+size.name, tm)
-				})
-			})
-		}
-	}
-	t.Run("chinese", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			tm := newTerminal(t.Context(), 80, 24, words.Chinese)
-			defer tm.close()
-			tm.ask(repeated())
-			tm.settle()
-			golden(t, "chinese-80x24", tm)
-		})
-	})
 }
 
 func one(t *testing.T, tm *terminal) events.Respond {
@@ -235,7 +120,7 @@ func TestB107AWithdrawnQuestionClosesAndTheNextAppears(t *testing.T) {
 		tm.press("w", "d", "r", "a", "f", "t")
 		tm.desk.end("q1", events.EndTurnEnded)
 		synctest.Wait()
-		if tm.m.dialog == nil || tm.m.dialog.q.ID != "q2" {
+		if tm.m.dialog == nil || tm.m.dialog.lead().ID != "q2" {
 			t.Fatalf("the next question is not shown:\n%s", tm.text())
 		}
 		if !strings.Contains(tm.text(), "were not sent") {
@@ -262,7 +147,7 @@ func TestB107AWithdrawnQuestionClosesAndTheNextAppears(t *testing.T) {
 }
 
 func TestF1Claims(t *testing.T) {
-	other := &events.Claim{Frontend: "fe2", Kind: events.FrontendACP, Principal: "uid:7", Name: "ana", Since: 1, Claim: 9}
+	other := &events.Claim{Frontend: "fe2", Kind: events.FrontendACP, Principal: "ana", Name: "root", Since: 1, Claim: 9}
 	t.Run("the first key that engages claims, Esc gives back", func(t *testing.T) {
 		bubble(t, 80, 24, func(tm *terminal) {
 			tm.ask(push())
@@ -434,7 +319,7 @@ func TestB106TheListFiltersAndOpens(t *testing.T) {
 			t.Errorf("%d questions fit the filter", got)
 		}
 		tm.press("enter", "enter")
-		if tm.m.dialog == nil || tm.m.dialog.q.ID != "q5" {
+		if tm.m.dialog == nil || tm.m.dialog.lead().ID != "q5" {
 			t.Errorf("not opened:\n%s", tm.text())
 		}
 		if len(tm.desk.answers) != 0 {

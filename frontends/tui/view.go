@@ -14,7 +14,7 @@ import (
 func (m *Model) View() tea.View {
 	v := tea.NewView(strings.Join(m.screen(), "\n"))
 	v.AltScreen = true
-	v.WindowTitle = m.w.Say(words.Product) + " · " + m.w.Say(words.WaitingCount, len(m.questions))
+	m.terminal(&v)
 	return v
 }
 
@@ -25,6 +25,8 @@ func (m *Model) screen() []string {
 		return wrapLines(m.w.Say(words.TooSmall), m.width, m.height)
 	case m.dialog != nil:
 		return m.dialogView(m.dialog)
+	case m.o.Question != "":
+		return m.onceView()
 	}
 	return m.listView()
 }
@@ -44,22 +46,33 @@ func wrapLines(s string, width, height int) []string {
 // written push the buttons down, into rows that are free.
 func (m *Model) dialogView(d *dialog) []string {
 	f := m.arrange(d)
-	out := append(m.top(d, f.airy), m.body(d, f)...)
+	out := m.top(d, f.airy)
+	out = append(out, m.body(d, f, len(out))...)
 	foot := m.foot(d, f.airy, 1)
 	if free := m.height - len(out) - len(foot); d.composing && free > 0 {
 		foot = m.foot(d, f.airy, 1+free)
 	}
-	return append(out, foot...)
+	out = append(out, foot...)
+	keys := m.buttonLines(d)
+	at := len(out) - len(keys)
+	if m.roomy() {
+		at -= 2
+	}
+	for i, row := range keys {
+		m.zonesOf(d, at+i, row)
+	}
+	m.boxZones(d)
+	return out
 }
 
 // top are the lines above the values.
 func (m *Model) top(d *dialog, airy bool) []string {
 	var out []string
 	if m.roomy() {
-		out = append(out, m.header(d.q), m.rule())
+		out = append(out, m.header(d), m.rule())
 	}
 	out = append(out, m.title(d))
-	if airy || m.roomy() && d.q.Previous >= 0 {
+	if airy || m.roomy() && m.repeat(d) != "" {
 		out = append(out, m.repeat(d))
 	}
 	return out
@@ -79,7 +92,10 @@ func (m *Model) foot(d *dialog, airy bool, rows int) []string {
 	if !m.roomy() && state[0] == "" {
 		state[0] = m.bottom(d)
 	}
-	out = append(append(out, state...), m.buttonLines(d)...)
+	out = append(out, state...)
+	for _, row := range m.buttonLines(d) {
+		out = append(out, row.text)
+	}
 	if m.roomy() {
 		out = append(out, m.rule(), m.bottom(d))
 	}
@@ -87,36 +103,58 @@ func (m *Model) foot(d *dialog, airy bool, rows int) []string {
 }
 
 // body draws the boxes and where the question comes from, or the details in
-// their place.
-func (m *Model) body(d *dialog, f frameOf) []string {
-	if d.card == nil {
-		text := d.problem
-		if text == "" {
-			text = m.w.Say(words.Loading, card.Count(d.q.Version.Bytes))
-		}
-		return []string{" " + m.style.dim.Render(fit(text, m.width-2))}
+// their place, from a row of the window on.
+func (m *Model) body(d *dialog, f frameOf, row int) []string {
+	d.spans = d.spans[:0]
+	if !d.ready() {
+		return []string{" " + m.style.dim.Render(fit(m.fetching(d), m.width-2))}
 	}
 	if d.details != nil {
+		if d.wide != m.width {
+			m.openDetails(d)
+		}
 		return d.details.view(m, 0, m.width-1, m.bodyRows(d, f.airy), true)
 	}
 	var out []string
 	for i, h := range f.heights {
-		if f.spaced && i > 0 && d.values[f.first+i].sign != "+" {
+		at := f.first + i
+		if f.spaced && i > 0 && d.values[at].apart() {
 			out = append(out, "")
 		}
-		at := f.first + i
+		d.span(at, row+len(out), h)
 		out = append(out, d.values[at].view(m, f.labels, m.width-1, h, m.isCurrent(d, f, at))...)
 	}
 	if f.hidden {
+		for len(out) < f.room {
+			out = append(out, "") // the buttons stay where they are
+		}
 		out = append(out, " "+m.style.warn.Render(fit(m.hiddenCount(d, f), m.width-2)))
 	}
-	return append(append(out, m.source(d, f)...), m.reasonView(d, f)...)
+	out = append(out, m.source(d, f)...)
+	if d.reason == nil {
+		return out
+	}
+	d.span(len(d.values), row+len(out), f.reason)
+	return append(out, m.reasonView(d, f)...)
+}
+
+func (m *Model) fetching(d *dialog) string {
+	if d.problem != "" {
+		return d.problem
+	}
+	bytes := 0
+	for _, p := range d.parts {
+		bytes += p.lead().Version.Bytes
+	}
+	return m.w.Say(words.Loading, card.Count(bytes))
 }
 
 // source says which hook asks. A window that is cramped in both directions
-// leaves it to "?".
+// leaves it to "?". In a set each part says so itself.
 func (m *Model) source(d *dialog, f frameOf) []string {
 	switch {
+	case d.set():
+		return nil
 	case f.airy:
 		return []string{"", m.askedBy(d, f.labels)}
 	case m.cramped() && !m.oneRow():
@@ -140,7 +178,7 @@ func (m *Model) reasonView(d *dialog, f frameOf) []string {
 // isCurrent says whether a box is drawn as the one that keys scroll: only where
 // that matters, because something scrolls or because the person chose it.
 func (m *Model) isCurrent(d *dialog, f frameOf, at int) bool {
-	if at != min(d.current, len(d.values)) {
+	if at != min(d.current, len(d.all())-1) {
 		return false
 	}
 	if d.focus == at || f.hidden || d.current > 0 {
@@ -169,12 +207,15 @@ func (m *Model) rule() string {
 	return " " + m.style.dim.Render(strings.Repeat("─", max(m.width-2, 0)))
 }
 
-func (m *Model) header(q events.Question) string {
+func (m *Model) header(d *dialog) string {
 	left := m.w.Say(words.Product) + " · " + m.w.Say(words.WaitingCount, len(m.questions))
 	if m.width < 60 {
 		left = m.w.Say(words.WaitingCount, len(m.questions))
 	}
-	right := card.Session(q.Agent, q.ProjectPath)
+	right := ""
+	if !d.set() {
+		right = card.Session(d.lead().Agent, d.lead().ProjectPath)
+	}
 	if !m.attached {
 		right = m.w.Say(words.Detached)
 	}
@@ -182,17 +223,15 @@ func (m *Model) header(q events.Question) string {
 }
 
 // title names the tool and who in the agent wants it, says when it is asked
-// again, and how long it waits.
+// again, and how long it waits. Of a set it counts the questions.
 func (m *Model) title(d *dialog) string {
-	name := card.Line(d.q.Tool.Name)
-	if d.card != nil {
-		name = d.card.Title
+	name, again := m.partTitle(d.parts[0]), ""
+	if d.set() {
+		name = m.w.Say(words.QuestionCount, len(d.questions())) + m.where(d)
+	} else if d.parts[0].again() {
+		again = " · " + m.w.Say(words.AskedAgain, d.lead().Attempt)
 	}
-	again := ""
-	if d.q.Previous >= 0 {
-		again = " · " + m.w.Say(words.AskedAgain, d.q.Attempt)
-	}
-	right, urgent := m.times(d.q)
+	right, urgent := m.times(d.soonest())
 	room := m.width - 2 - cells(right) - 2
 	left := fit(name, room)
 	room -= cells(left)
@@ -206,34 +245,57 @@ func (m *Model) title(d *dialog) string {
 	return " " + pad(left, m.width-2-cells(right)) + style.Render(right)
 }
 
+// where says which part of a set the current box is of.
+func (m *Model) where(d *dialog) string {
+	if !d.ready() || !d.chosen {
+		return ""
+	}
+	at := d.values[min(d.current, len(d.values)-1)].part
+	return " · " + m.w.Say(words.PartOf, at+1, len(d.parts), m.partTitle(d.parts[at]))
+}
+
+// soonest has the times of what waits longest and of what ends first.
+func (d *dialog) soonest() events.Question {
+	first := d.lead()
+	for _, q := range d.questions() {
+		first.AskedAt = min(first.AskedAt, q.AskedAt)
+		if first.Deadline == 0 || q.Deadline != 0 && q.Deadline < first.Deadline {
+			first.Deadline = q.Deadline
+		}
+	}
+	return first
+}
+
 // pathText names the sub-agent or workflow that wants the call, nothing for the
 // agent itself. Where room is short, its own name is what stays.
 func (m *Model) pathText(d *dialog, room int) string {
 	const before = " · "
-	if d.card == nil || d.card.Path == "" || room <= cells(before) {
+	c := d.parts[0].card
+	if d.set() || c == nil || c.Path == "" || room <= cells(before) {
 		return ""
 	}
-	return before + fitLeft(d.card.Path, room-cells(before))
+	return before + fitLeft(c.Path, room-cells(before))
 }
 
-// repeat says, in a line that is otherwise empty, why it is asked again.
+// repeat says, in a line that is otherwise empty, why it is asked again, or that
+// the agent asked for something else.
 func (m *Model) repeat(d *dialog) string {
-	if d.q.Previous < 0 {
+	c := d.parts[0].card
+	if d.set() || c == nil || c.ChangedIn == "" {
 		return ""
 	}
-	names := m.changedNames(d.q.Changed, card.Whole(d.q.Kind, m.w))
-	text := m.w.Say(words.HookChanged, names)
-	if cells(text) > m.width-2 {
+	text := c.ChangedIn
+	if names := m.changedNames(d.lead()); cells(text) > m.width-2 && !c.First {
 		text = m.w.Say(words.HookChangedShort, names)
 	}
 	return " " + m.style.warn.Render(fit(text, m.width-2))
 }
 
-func (m *Model) changedNames(list []events.Change, whole string) string {
+func (m *Model) changedNames(q events.Question) string {
 	var all []string
-	for _, c := range list {
+	for _, c := range q.Changed {
 		if c.Name == "" {
-			c.Name = whole
+			c.Name = card.Whole(q.Kind, m.w)
 		}
 		all = append(all, card.Line(c.Name))
 	}
@@ -272,7 +334,7 @@ func (m *Model) askedBy(d *dialog, labels int) string {
 	if m.width < 60 {
 		gap = "  "
 	}
-	hook, origin := d.card.Hook, d.card.Origin
+	hook, origin := d.parts[0].card.Hook, d.parts[0].card.Origin
 	if cells(hook+gap+origin) > room {
 		// The place in the file says more than the scope before it.
 		if _, place, ok := strings.Cut(origin, " "); ok {

@@ -19,6 +19,7 @@ var commands = map[Key]text{
 	FlagVersion:     {"print the version", "显示版本"},
 	FlagJSON:        {"print JSON, one object a line", "输出 JSON，每行一个对象"},
 	UnknownCommand:  {"%q is no command of %s; --help lists them", "%[2]s 没有命令 %[1]q；--help 会列出全部命令"},
+	DidYouMean:      {"%q is no command of %s; did you mean %s?", "%[2]s 没有命令 %[1]q；是否想输入 %[3]s？"},
 	WrongArguments:  {"it is called like this: %s (more: %s --help)", "用法是：%s（详见：%s --help）"},
 	UnknownFlag:     {"there is no flag %s here; see %s --help", "没有选项 %s；请看 %s --help"},
 	FlagWantsValue:  {"the flag %s needs a value", "选项 %s 需要一个值"},
@@ -38,11 +39,14 @@ var commands = map[Key]text{
 		"no core is running here. The first agent or screen starts one; serve runs one in the foreground",
 		"这里没有核心在运行。第一个代理或界面会启动它；serve 可在前台运行",
 	},
-	NoAnswerWithin: {"the core did not answer within %d s", "核心在 %d 秒内没有应答"},
-	NoReply:        {"the core did not answer: %s", "核心没有应答：%s"},
-	BadReply:       {"the core's answer is not understood: %s", "无法理解核心的应答：%s"},
-	CoreSaid:       {"the core says: %s", "核心答复：%s"},
-	StillThere:     {"the core was told to stop and is still there after %d s", "已要求核心停止，%d 秒后它仍在运行"},
+	NoneCanRun:       {"no core is running here, and none could: %s", "这里没有核心在运行，也无法启动：%s"},
+	DirectoryOpen:    {"%s is open to other users; run chmod 700 on it", "%s 对其他用户开放；请对它执行 chmod 700"},
+	DirectoryForeign: {"%s is not a directory of yours; remove it or choose another one", "%s 不是你自己的目录；请移走它，或另选一个目录"},
+	NoAnswerWithin:   {"the core did not answer within %d s", "核心在 %d 秒内没有应答"},
+	NoReply:          {"the core did not answer: %s", "核心没有应答：%s"},
+	BadReply:         {"the core's answer is not understood: %s", "无法理解核心的应答：%s"},
+	CoreSaid:         {"the core says: %s", "核心答复：%s"},
+	StillThere:       {"the core was told to stop and is still there after %d s", "已要求核心停止，%d 秒后它仍在运行"},
 
 	ServeShort: {"Run a core in the foreground", "在前台运行核心"},
 	ServeLong: {
@@ -90,8 +94,10 @@ var commands = map[Key]text{
 		"Lists the open questions. With --watch it goes on, one line for each change, and counts as a frontend that can be asked; without, it does not.",
 		"列出待答的问题。加上 --watch 会持续输出，每次变化一行，并算作可以接受提问的界面；不加则不算。",
 	},
-	FlagWatch:   {"go on with every change, as JSON lines", "持续输出每次变化，每行一个 JSON"},
-	AnswerShort: {"Answer an open question: continue or cancel", "回答一个问题：continue 或 cancel"},
+	QuestionWaits: {"waiting", "已等"},
+	QuestionAbout: {"about", "内容"},
+	FlagWatch:     {"go on with every change, as JSON lines", "持续输出每次变化，每行一个 JSON"},
+	AnswerShort:   {"Answer an open question: continue or cancel", "回答一个问题：continue 或 cancel"},
 	AnswerLong: {
 		"Answers an open question as you. OUTCOME is continue or cancel. Exit 0: accepted; 3: refused, with the typed reply on stdout; 1: no core, or wrong use.",
 		"以你的身份回答一个待答的问题。OUTCOME 为 continue 或 cancel。退出码 0：已接受；3：被拒绝，答复在标准输出；1：没有核心，或用法有误。",
@@ -104,11 +110,13 @@ var commands = map[Key]text{
 	},
 	NotAnswered:   {"the answer did not arrive: %s", "回答没有送达：%s"},
 	Accepted:      {"accepted", "已接受"},
+	HappenedAt:    {"%s at %s", "于 %[2]s %[1]s"},
 	SessionsShort: {"List the sessions that the core knows", "列出核心所知的会话"},
 	SessionsLong: {
 		"Lists the sessions of every agent: the agent's own id, open questions, project, and whose child it is.",
 		"列出各代理的会话：代理自己的标识、待答问题数、项目，以及它属于哪个会话。",
 	},
+	SessionAge: {"age", "时长"},
 	SessionOf:  {"%s  of %s", "%s  属于 %s"},
 	NoSessions: {"No session is open.", "没有打开的会话。"},
 
@@ -136,6 +144,7 @@ var commands = map[Key]text{
 	},
 	DemoReason:      {"This writes a file.", "这会写一个文件。"},
 	DemoLeft:        {"nobody answered", "没有人回答"},
+	DemoStopped:     {"Stopped. The temporary state is gone.", "已停止。临时状态已删除。"},
 	DemoTold:        {"The model was told: %s", "模型得到的说明：%s"},
 	DemoWritten:     {"Written: %s", "已写入：%s"},
 	DemoGone:        {"The file goes with the temporary state; --dir D keeps it.", "文件会随临时状态一起删除；用 --dir D 可以保留。"},
@@ -214,6 +223,11 @@ var commands = map[Key]text{
 		"不再加载项目的钩子；其中的调用照常进行，如同没有这些钩子。",
 	},
 	Untrusted: {"The hooks of %s are not trusted and not loaded.", "%s 的钩子未受信任，不会加载。"},
+
+	UntrustedBefore: {
+		"Nothing in %s was trusted; its hooks are not loaded.",
+		"%s 里没有受信任的内容；其中的钩子不会加载。",
+	},
 
 	RunShort: {"Try a payload: which hooks match, what each says, what would happen", "演练：哪些钩子匹配、各自怎么说、结果会怎样"},
 	RunLong: {

@@ -47,12 +47,27 @@ const (
 	AnsweredBy       Key = "being_answered_by"
 	AnsweredByYou    Key = "being_answered_by_you"
 	TakesOver        Key = "takes_over"
+	TakesItOver      Key = "takes_it_over"
 	HeldByYou        Key = "held_by_you"
 	UnsentWords      Key = "unsent_words"
 	TooSmall         Key = "too_small"
 	Copied           Key = "copied"
 	TookAnswer       Key = "settled_by"
 	YourAnswer       Key = "your_answer"
+	YourAnswers      Key = "your_answers"
+	AnsweredCount    Key = "answered_count"
+	RefusedCount     Key = "refused_count"
+	QuestionCount    Key = "question_count"
+	PartOf           Key = "part_of"
+	Diff             Key = "diff"
+	Times            Key = "times"
+	ChangedBy        Key = "changed_by"
+	FirstAsked       Key = "first_asked"
+	Pager            Key = "pager"
+	PagerFailed      Key = "pager_failed"
+	Leave            Key = "leave"
+	LookingFor       Key = "looking_for"
+	NotOpen          Key = "not_open"
 )
 
 // The keys of the list and of the lines about other operations.
@@ -100,7 +115,6 @@ const (
 	DetailAttempt   Key = "detail_attempt"
 	DetailAsked     Key = "detail_asked"
 	DetailDeadline  Key = "detail_deadline"
-	DetailReceived  Key = "detail_received"
 	DetailQuestion  Key = "detail_question"
 	DetailOperation Key = "detail_operation"
 	DetailSession   Key = "detail_session"
@@ -108,7 +122,6 @@ const (
 	DetailMarks     Key = "detail_marks"
 	DetailKeys      Key = "detail_keys"
 	MoreKeys        Key = "more_keys"
-	Screens         Key = "screens"
 	Bytes           Key = "bytes"
 )
 

@@ -13,6 +13,7 @@ const (
 	FlagVersion     Key = "cli_flag_version"
 	FlagJSON        Key = "cli_flag_json"
 	UnknownCommand  Key = "cli_unknown_command"
+	DidYouMean      Key = "cli_did_you_mean"
 	WrongArguments  Key = "cli_wrong_arguments"
 	UnknownFlag     Key = "cli_unknown_flag"
 	FlagWantsValue  Key = "cli_flag_wants_value"
@@ -28,12 +29,15 @@ const (
 
 // The keys of reaching a core.
 const (
-	NoCore         Key = "cli_no_core"
-	NoAnswerWithin Key = "cli_no_answer_within"
-	NoReply        Key = "cli_no_reply"
-	BadReply       Key = "cli_bad_reply"
-	CoreSaid       Key = "cli_core_said"
-	StillThere     Key = "cli_still_there"
+	NoCore           Key = "cli_no_core"
+	NoneCanRun       Key = "cli_none_can_run"
+	DirectoryOpen    Key = "cli_directory_open"
+	DirectoryForeign Key = "cli_directory_foreign"
+	NoAnswerWithin   Key = "cli_no_answer_within"
+	NoReply          Key = "cli_no_reply"
+	BadReply         Key = "cli_bad_reply"
+	CoreSaid         Key = "cli_core_said"
+	StillThere       Key = "cli_still_there"
 )
 
 // The keys of serve, status and stop.
@@ -69,6 +73,8 @@ const (
 const (
 	QuestionsShort Key = "cli_questions"
 	QuestionsLong  Key = "cli_questions_long"
+	QuestionWaits  Key = "cli_question_waits"
+	QuestionAbout  Key = "cli_question_about"
 	FlagWatch      Key = "cli_flag_watch"
 	AnswerShort    Key = "cli_answer"
 	AnswerLong     Key = "cli_answer_long"
@@ -77,6 +83,8 @@ const (
 	NotAnOutcome   Key = "cli_not_an_outcome"
 	NotAnswered    Key = "cli_not_answered"
 	Accepted       Key = "cli_accepted"
+	HappenedAt     Key = "cli_happened_at"
+	SessionAge     Key = "cli_session_age"
 	SessionsShort  Key = "cli_sessions"
 	SessionsLong   Key = "cli_sessions_long"
 	SessionOf      Key = "cli_session_of"
@@ -97,6 +105,7 @@ const (
 	DemoNobody      Key = "cli_demo_nobody"
 	DemoReason      Key = "cli_demo_reason"
 	DemoLeft        Key = "cli_demo_left"
+	DemoStopped     Key = "cli_demo_stopped"
 	DemoTold        Key = "cli_demo_told"
 	DemoWritten     Key = "cli_demo_written"
 	DemoGone        Key = "cli_demo_gone"
@@ -154,6 +163,7 @@ const (
 	UntrustShort     Key = "cli_hooks_untrust"
 	UntrustLong      Key = "cli_hooks_untrust_long"
 	Untrusted        Key = "cli_untrusted"
+	UntrustedBefore  Key = "cli_untrusted_before"
 )
 
 // The keys of the dry run.

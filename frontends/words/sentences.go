@@ -29,6 +29,8 @@ var sentences = map[Key]string{
 	"%s can be written by everybody, so its rules are nobody's; run chmod o-w on it": "%s 可被任何人写入，无法确认其中的规则出自谁手；请对它执行 chmod o-w",
 	"a hooks file is being written all the time; nobody knows which rules hold":      "有钩子文件一直在被写入；无法得知哪些规则有效",
 
+	"unknown key; did you mean %s": "未知的键；是否想写 %s",
+
 	// A value of any key.
 	"an object":                     "对象",
 	"a list":                        "列表",

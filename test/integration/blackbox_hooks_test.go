@@ -182,7 +182,8 @@ func TestBlackboxHooks(t *testing.T) {
 				c := b.call("b38", `{"path":"a","keep":1.50}`)
 				q := s.question("b38")
 				const want = `{"extra":[1],"keep":1.50,"path":"b"}`
-				if string(q.Args) != want || q.Version.N != 1 || q.Attempt != 0 || len(q.Changed) > 0 {
+				if string(q.Args) != want || q.Version.N != 1 || q.Attempt != 0 || q.Previous != -1 ||
+					len(q.Changed) != 2 || q.Changed[0].Name != "extra" || q.Changed[1].Name != "path" {
 					b.t.Errorf("the question is about %s, version %+v, attempt %d, changes %v", q.Args, q.Version, q.Attempt, q.Changed)
 				}
 				before, err := s.Args(b.t.Context(), q.ID, 0)

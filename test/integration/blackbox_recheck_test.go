@@ -101,8 +101,11 @@ func TestBlackboxRecheck(t *testing.T) {
 				s := b.screen()
 				c := b.call("b44", `{"path":"a"}`)
 				q := s.question("b44")
-				if string(q.Args) != `{"path":"b"}` || q.Attempt != 0 || len(q.Changed) > 0 {
+				if string(q.Args) != `{"path":"b"}` || q.Attempt != 0 || q.Previous != -1 {
 					b.t.Errorf("the question is %+v", q)
+				}
+				if len(q.Changed) != 1 || string(q.Changed[0].Old) != `"a"` || len(q.ChangedBy) != 1 || q.ChangedBy[0].ID != "b44set" {
+					b.t.Errorf("changed %+v by %+v", q.Changed, q.ChangedBy)
 				}
 				s.says(q, events.AnswerContinue)
 				c.wantRan(`{"path":"b"}`)

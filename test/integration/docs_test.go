@@ -15,7 +15,7 @@ import (
 )
 
 // translated are the pages that exist in both languages.
-var translated = []string{"hooks", "guides/ask-before-an-operation"}
+var translated = []string{"hooks", "guides/ask-before-an-operation", "guides/be-called"}
 
 // TestB124PagesInBothLanguages: both languages tell the same, and a reader of
 // either finds every word of the interface.

@@ -66,6 +66,7 @@ var outside = []struct {
 	{"go.opentelemetry.io", []string{"tracing", "cmd/core", "test/..."}, false},
 	{"charm.land", []string{"frontends/tui", "cmd/tui-frontend"}, false},
 	{"github.com/spf13/cobra", []string{"cmd/*"}, false},
+	{"github.com/aymanbagabas/go-udiff", []string{"frontends/card"}, false},
 	{"go.yaml.in/yaml/v4", []string{"core/hooks", "core/approvals", "cmd/*", "cmd/internal/place"}, false},
 }
 

@@ -84,6 +84,24 @@ var proofs = map[string][]proof{
 			wantNotRun(t, e, "reject", work, "ran.reject", events.CodeUnavailable)
 		}},
 	},
+	"plain": {
+		{"F1 F8 B6 each question had the one answer that was typed for it", func(t *testing.T, e evidence, work string) {
+			for call, want := range map[string]events.Answer{"first": events.AnswerCancel, "second": events.AnswerContinue, "third": events.AnswerContinue} {
+				op := e.call(t, call)
+				if r := of(facts[events.Response](e), op); len(r) != 1 || r[0].Event.Answer != want || r[0].Event.HasText != (call == "first") {
+					t.Errorf("%s: %+v", call, r)
+				}
+			}
+			wantNotRun(t, e, "first", work, "ran.first", events.CodeDeclined)
+			wantRan(t, e, "second", work, "ran.second")
+			wantRan(t, e, "third", work, "ran.third")
+		}},
+		{"F9 nothing that was typed for another question was sent", func(t *testing.T, e evidence, _ string) {
+			if late := facts[events.AnswerRejected](e); len(late) != 0 {
+				t.Errorf("rejected answers: %+v", late)
+			}
+		}},
+	},
 	"recheck": {
 		{"B42 B45 B46 the repeated question names what changed since the yes", func(t *testing.T, e evidence, _ string) {
 			asked := wantQuestions(t, e, "change", 2)

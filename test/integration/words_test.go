@@ -29,7 +29,6 @@ var unspoken = map[string]string{
 	"\n  --%s VALUE\n      %s\n": "a flag as it is typed",
 	"wait.%s  %s  %s/%s":         "a span as it is exported",
 	"%s: %w":                     "a part that ended, before its reason",
-	"%s  %-8s  %-12s  %s  %s\n":  "columns",
 	"dry-run":                    "an id",
 	"demo":                       "an id",
 }

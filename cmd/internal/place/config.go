@@ -20,6 +20,13 @@ type Dirs = run.Dirs
 // Resolve tells the directories from this process's environment.
 func Resolve() (Dirs, error) { return run.Find(os.Getenv, os.Getuid()) }
 
+// ErrOpen is in an error of [CheckPrivate]; see [run.ErrOpen].
+var ErrOpen = run.ErrOpen
+
+// CheckPrivate makes sure that a directory is this user's alone, as every core does
+// before it starts.
+func CheckPrivate(dir string) error { return run.CheckPrivate(dir, os.Getuid()) }
+
 // Mode says what an acknowledged event survives.
 type Mode string
 
@@ -41,11 +48,18 @@ const (
 	InvalidWarn   = "warn"   // the broken file's hooks are off
 )
 
+// The choices of notify.popup and notify.desktop.
+const (
+	NotifyAuto = "auto" // where it can be done
+	NotifyOff  = "off"
+)
+
 // Config is config.yaml.
 type Config struct {
 	Mode         Mode // default power
 	Confirmation Confirmation
 	Hooks        Hooks
+	Notify       Notify
 	Language     string // en or zh-Hans; "" as the locale says
 }
 
@@ -61,11 +75,19 @@ type Hooks struct {
 	ICodePaths bool   // default true: files written for iCode are read too
 }
 
+// Notify is how a person is called to a question that nobody takes.
+type Notify struct {
+	Command string // for /bin/sh; "", the default: none
+	Popup   string // a screen over the agent's own pane; default off
+	Desktop string // a notification of the desktop; default auto
+}
+
 // Default is the configuration of an empty file.
 func Default() Config {
 	return Config{
 		Mode: ModePower, Confirmation: Confirmation{WhenNobody: NobodyReject},
-		Hooks: Hooks{OnInvalid: InvalidRefuse, ICodePaths: true},
+		Hooks:  Hooks{OnInvalid: InvalidRefuse, ICodePaths: true},
+		Notify: Notify{Popup: NotifyOff, Desktop: NotifyAuto},
 	}
 }
 
@@ -111,6 +133,15 @@ func Keys() []Key {
 			c.Hooks.ICodePaths = read == "true"
 			return nil
 		}},
+		{Name: "notify.command", set: func(c *Config, s string) error {
+			if strings.ContainsRune(s, 0) {
+				return tell("contains a zero byte")
+			}
+			c.Notify.Command = s
+			return nil
+		}},
+		{Name: "notify.popup", set: func(c *Config, s string) error { return choose(&c.Notify.Popup, s, NotifyAuto, NotifyOff) }},
+		{Name: "notify.desktop", set: func(c *Config, s string) error { return choose(&c.Notify.Desktop, s, NotifyAuto, NotifyOff) }},
 		{Name: "language", set: func(c *Config, s string) error { return choose(&c.Language, s, "en", "zh-Hans") }},
 	}
 }

@@ -28,10 +28,12 @@ func TestB8B9Config(t *testing.T) {
 		Mode: place.ModeProcess, Language: "zh-Hans",
 		Confirmation: place.Confirmation{Timeout: 90500 * time.Millisecond, WhenNobody: place.NobodyWait},
 		Hooks:        place.Hooks{OnInvalid: place.InvalidWarn, ICodePaths: false},
+		Notify:       place.Notify{Command: "paplay bell.oga", Popup: place.NotifyAuto, Desktop: place.NotifyOff},
 	}
 	for text, want := range map[string]place.Config{
 		"": def, "# nothing\n": def, "---\n": def, "confirmation:\n  timeout_seconds: 0\n": def, "confirmation: {timeout_seconds: 0.0}": def,
-		"mode: process\nconfirmation:\n  timeout_seconds: 90.5\n  when_nobody: wait\nhooks:\n  on_invalid: warn\n  icode_paths: false\nlanguage: zh-Hans\n": full,
+		"mode: process\nconfirmation:\n  timeout_seconds: 90.5\n  when_nobody: wait\nhooks:\n  on_invalid: warn\n  icode_paths: false\n" +
+			"notify:\n  command: paplay bell.oga\n  popup: auto\n  desktop: off\nlanguage: zh-Hans\n": full,
 		"hooks:\n  on_invalid: refuse\n  icode_paths: true\n": def,
 	} {
 		got, err := load(t, text)
@@ -60,6 +62,9 @@ func TestB9ConfigErrorsTellWhere(t *testing.T) {
 		"language: de\n":                             {1, 11, "language", "zh-Hans"},
 		"colour: red\n":                              {1, 1, "colour", "unknown key"},
 		"Mode: power\n":                              {1, 1, "Mode", "unknown key"},
+		"languge: en\n":                              {1, 1, "languge", "did you mean language"},
+		"notfy:\n  popup: auto\n":                    {1, 1, "notfy", "did you mean notify"},
+		"hooks:\n  icode_path: true\n":               {2, 3, "hooks.icode_path", "did you mean hooks.icode_paths"},
 		"confirmation:\n  timeout: 5\n":              {2, 3, "confirmation.timeout", "unknown key"},
 		"confirmation: 5\n":                          {1, 15, "confirmation", "mapping"},
 		"confirmation:\n  timeout_seconds: -1\n":     {2, 20, timeout, "from 0"},
@@ -76,6 +81,10 @@ func TestB9ConfigErrorsTellWhere(t *testing.T) {
 		"hooks:\n  on_invalid: ignore\n":             {2, 15, "hooks.on_invalid", "refuse or warn"},
 		"hooks:\n  icode_paths: \"true\"\n":          {2, 16, "hooks.icode_paths", "true or false"},
 		"hooks:\n  icode_paths: 1\n":                 {2, 16, "hooks.icode_paths", "true or false"},
+		"notify:\n  popup: on\n":                     {2, 10, "notify.popup", "auto or off"},
+		"notify:\n  desktop: true\n":                 {2, 12, "notify.desktop", "a word"},
+		"notify:\n  command: \"a\\0b\"\n":            {2, 12, "notify.command", "zero byte"},
+		"notify:\n  sound: ding\n":                   {2, 3, "notify.sound", "unknown key"},
 		"- mode\n":                                   {1, 1, "", "mapping"},
 		"mode: power\n---\nmode: process\n":          {2, 1, "", "second document"},
 	} {

@@ -122,6 +122,9 @@ func (r reader) value(name, value *yaml.Node, path string) error {
 	}
 	i := slices.IndexFunc(r.keys, func(k Key) bool { return k.Name == path })
 	if i < 0 {
+		if near := r.near(path); near != "" {
+			return r.fail(name, path, "unknown key; did you mean %s", near)
+		}
 		return r.fail(name, path, "unknown key; known here: %s", r.known())
 	}
 	k := r.keys[i]
@@ -157,6 +160,43 @@ func (r reader) known() Message {
 		known = tell("%s, %s", known, k.Name)
 	}
 	return known
+}
+
+// near is the known key, or the beginning of one, that differs least from a path, ""
+// when none is like it.
+func (r reader) near(path string) string {
+	const letters = 2 // more is another word
+	best, least := "", letters+1
+	for _, k := range r.keys {
+		group, _, _ := strings.Cut(k.Name, ".")
+		for _, known := range []string{k.Name, group} {
+			if n := distance(path, known); n < least {
+				best, least = known, n
+			}
+		}
+	}
+	return best
+}
+
+// distance is how many letters must be put in, left out or replaced to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := before
+			if a[i] != b[j] {
+				change++
+			}
+			before = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 func (r reader) fail(n *yaml.Node, path string, text sentence, args ...any) error {

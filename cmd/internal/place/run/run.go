@@ -127,6 +127,18 @@ func Private(dir string, uid int) error {
 	return CheckPrivate(dir, uid)
 }
 
+// ErrOpen is in an error of [Private]: other users may look into the directory.
+var ErrOpen = errors.New("is open to other users")
+
+// openTo says of a directory that it is open, and what to do.
+type openTo string
+
+func (dir openTo) Error() string {
+	return string(dir) + " " + ErrOpen.Error() + "; run chmod 700 on it"
+}
+
+func (dir openTo) Unwrap() error { return ErrOpen }
+
 // CheckPrivate is the check of [Private] alone. The error wraps
 // [fs.ErrNotExist] when there is no such directory.
 func CheckPrivate(dir string, uid int) error {
@@ -141,7 +153,7 @@ func CheckPrivate(dir string, uid int) error {
 	case !ok || int(st.Uid) != uid:
 		return errors.New(dir + " belongs to another user; remove it or choose another directory")
 	case i.Mode().Perm()&0o077 != 0:
-		return errors.New(dir + " is open to other users; run chmod 700 on it")
+		return openTo(dir)
 	}
 	return nil
 }

@@ -81,8 +81,14 @@ func TestPrivate(t *testing.T) {
 }
 
 func TestEnvironKeepsSecretsOut(t *testing.T) {
-	got := run.Environ([]string{"HOME=/h", "GEMINI_API_KEY=k", "LC_ALL=C", "PATH=/bin", "LD_PRELOAD=x", "FERMATA_STATE_DIR=/s", "XDG_STATE_HOME=/x", "broken"})
-	if want := []string{"HOME=/h", "LC_ALL=C", "PATH=/bin", "FERMATA_STATE_DIR=/s", "XDG_STATE_HOME=/x"}; !slices.Equal(got, want) {
+	got := run.Environ([]string{
+		"HOME=/h", "GEMINI_API_KEY=k", "LC_ALL=C", "PATH=/bin", "LD_PRELOAD=x", "FERMATA_STATE_DIR=/s", "XDG_STATE_HOME=/x", "broken",
+		"DBUS_SESSION_BUS_ADDRESS=unix:path=/b", "XDG_RUNTIME_DIR=/r", "WAYLAND_DISPLAY=w", "TMUX=/t,1,0",
+	})
+	if want := []string{
+		"HOME=/h", "LC_ALL=C", "PATH=/bin", "FERMATA_STATE_DIR=/s", "XDG_STATE_HOME=/x",
+		"DBUS_SESSION_BUS_ADDRESS=unix:path=/b", "XDG_RUNTIME_DIR=/r", "WAYLAND_DISPLAY=w",
+	}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 }
