@@ -10,7 +10,8 @@
 // invalid: the machine was busy, run it again.
 //
 // The socket rows run the real core, built anew. The rows about lost answers
-// run this program itself as asker and as frontend, in processes of their own.
+// run this program itself as asker and as frontend, in processes of their own. Those
+// about the screen run the real tui-frontend in a pseudo-terminal of 80x24.
 // -full takes the sizes of the budgets (100,000 questions, a log of a million
 // messages); without it the table takes some minutes.
 package main
@@ -76,6 +77,7 @@ func measurements() []measurement {
 		{"restart-10000", restartLarge},
 		{"resume", resume},
 		{"idle", idle},
+		{"tui", tuiFrames},
 	}
 }
 
@@ -165,6 +167,7 @@ func (b *bench) heapProfile(name string) error {
 func (b *bench) build(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.dir+"/",
 		"github.com/fermata-hitl/fermata/cmd/core", "github.com/fermata-hitl/fermata/cmd/agent-hook",
+		"github.com/fermata-hitl/fermata/cmd/tui-frontend",
 		"github.com/fermata-hitl/fermata/test/bench/testdata/readexit")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the programs: %w\n%s", err, out)

@@ -19,7 +19,7 @@ import (
 // part is what this program does when it is a process of its own in a
 // measurement.
 type part struct {
-	role     string // asker, hold, frontend or fill; "" = the whole measurement
+	role     string // asker, hold, frontend, fill or frame; "" = the whole measurement
 	socket   string
 	dir      string
 	n        int
@@ -61,6 +61,8 @@ func (p part) play(ctx context.Context) error {
 		return nil
 	case "fill":
 		return p.fill(ctx)
+	case "frame":
+		return p.drawFrames()
 	}
 	return fmt.Errorf("unknown role %q", p.role)
 }
