@@ -1,6 +1,9 @@
 package events
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // The frontends' door: what a frontend sends, and what it hears. Verbs of a
 // session go to [FrontendSubject], verbs of the lobby to [LobbySubject]. Every
@@ -146,6 +149,10 @@ type FindReply struct {
 type History struct {
 	Limit int `json:"limit,omitempty"`
 }
+
+// RingAfter is how long a question waits, unanswered and unclaimed, before a frontend
+// asks to ring for it.
+const RingAfter = 3 * time.Second
 
 // MaxHistory is how many operations and how many runs a core tells of at most.
 const MaxHistory = 200

@@ -17,11 +17,12 @@ func (l *link) keepAttached() {
 	renewal := time.NewTicker(renewEvery)
 	defer renewal.Stop()
 	attached := false
+	again := retryWait
 	for {
 		if !attached {
 			switch err := l.attach(); {
 			case err == nil:
-				attached = true
+				attached, again = true, retryWait
 			case l.ctx.Err() != nil:
 				return
 			case errors.Is(err, context.DeadlineExceeded):
@@ -30,9 +31,10 @@ func (l *link) keepAttached() {
 			case isRefusal(err, events.RejectNotAllowed), isRefusal(err, events.RejectMalformed):
 				l.cancel(&fatalError{err})
 				return
-			case !l.pause(retryWait):
+			case !l.pauseOr(l.keep, again):
 				return
 			}
+			again = min(2*again, nobodyWait)
 			continue
 		}
 		select {

@@ -39,7 +39,9 @@ type Options struct {
 	// Capable = can show questions and carry answers. A frontend that is not
 	// sees everything and counts for nothing.
 	Capable bool
-	// Panes narrows Capable to sessions whose agent stands in a terminal's pane.
+	// Panes narrows Capable to sessions whose agent stands in a terminal's pane. It is
+	// for a frontend that opens its screen over that pane and has none elsewhere: a
+	// question of any other session does not wait for it.
 	Panes bool
 	// Name is what other people see, such as "tui on pts/3".
 	Name string
@@ -53,6 +55,7 @@ const (
 	renewEvery   = 5 * time.Second
 	inputCounts  = 30 * time.Second       // a claim is kept for input this recent
 	retryWait    = 20 * time.Millisecond  // between two attempts, without jitter
+	nobodyWait   = time.Second            // what retryWait grows to where no core answers the scope
 	gatherFor    = 100 * time.Millisecond // for the answers of several cores
 	tryFor       = 5 * time.Second        // for what a core answers from memory
 	replyFor     = 15 * time.Second       // for one attempt of a command; a core gives its log 10 s, then says so

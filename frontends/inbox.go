@@ -112,7 +112,8 @@ func (b *Inbox) Ended(id events.ID) (events.End, bool) {
 }
 
 // Lines returns the newest 1,000 operations, in the order in which they were first
-// heard of. Those of before this frontend came are there soon after it is attached.
+// heard of. Of those of before this frontend came, the newest [events.MaxHistory] of
+// each core are there soon after it is attached.
 func (b *Inbox) Lines() []events.Line {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

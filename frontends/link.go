@@ -385,5 +385,17 @@ func (l *link) lobby(verb string) string {
 	return events.LobbySubject(l.c.o.Scope, l.c.o.ID, verb)
 }
 
+// pauseOr is pause, or shorter when something may have changed.
+func (l *link) pauseOr(woken <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-woken:
+	case <-t.C:
+	case <-l.ctx.Done():
+	}
+	return l.ctx.Err() == nil
+}
+
 // pause waits before another attempt on this link.
 func (l *link) pause(d time.Duration) bool { return wait(l.ctx, d) == nil }

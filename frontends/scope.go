@@ -25,7 +25,7 @@ func (e *ScopeError) Error() string {
 	if len(e.Fits) == 0 {
 		return fmt.Sprintf("no open %s is called %q: the command `fermata sessions` lists those that are", e.What, e.Given)
 	}
-	return fmt.Sprintf("%q may be several of the open %ss: %s; give one of them whole", e.Given, e.What, strings.Join(e.Fits, ", "))
+	return fmt.Sprintf("%q may be several of the open %ss: %q; give one of them whole", e.Given, e.What, e.Fits)
 }
 
 // ScopeOf makes the scope that a person names. The project is its directory, as the

@@ -2,7 +2,9 @@ package frontends
 
 import (
 	"errors"
+	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -66,4 +68,12 @@ func sorted(a, b string) []string {
 		a, b = b, a
 	}
 	return []string{a, b}
+}
+
+// A project's path is where an agent runs: its author may be anybody.
+func TestB109AnErrorMovesNoCursor(t *testing.T) {
+	no := &ScopeError{"project", "a\x1b[2J", []string{"/x/\x1b]0;owned\a/p", "/y/\u202e/p"}}
+	if text := no.Error(); strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) || !strings.Contains(text, "owned") {
+		t.Errorf("%q", text)
+	}
 }

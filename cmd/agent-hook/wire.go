@@ -66,8 +66,9 @@ func (c call) line() []byte {
 	return append(b, "}\n"...)
 }
 
-// pane names the terminal's pane that the agent stands in, as events.Pane is written,
-// "" for none. What the environment says wrongly is the core's to drop.
+// pane names the terminal's pane that the agent stands in, "" for none. It is the twin of
+// events.Pane.String: this program links nothing of events, and what one writes the
+// other's ParsePane reads. What the environment says wrongly is the core's to drop.
 func pane(getenv func(string) string) string {
 	if id, rest := getenv("TMUX_PANE"), getenv("TMUX"); id != "" && rest != "" {
 		socket := rest // as in "/tmp/tmux-1000/default,4711,0"

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/fermata-hitl/fermata/events"
 	"github.com/fermata-hitl/fermata/frontends"
+	"github.com/fermata-hitl/fermata/frontends/card"
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
@@ -79,21 +79,13 @@ func (c cli) reply(ack events.Ack, you string, now time.Time) string {
 	if r == nil {
 		return c.w.Say(words.Accepted)
 	}
-	more := r.Hint
-	switch {
-	case r.Who != "" && r.Who == you:
-		more = c.w.Say(words.YouDecided, c.w.Answer(string(r.Answer)))
-	case r.Who != "":
-		more = c.w.Say(words.Decided, r.Who, c.w.Answer(string(r.Answer)))
-	case r.EndReason != "":
-		more = c.w.End(string(r.EndReason))
-	}
+	at := ""
 	if r.When != 0 {
-		more = c.w.Say(words.HappenedAt, more, clockTime(r.When.Time().Local(), now))
+		at = clockTime(r.When.Time().Local(), now)
 	}
-	text := c.w.Reject(string(r.Code))
-	if more != "" {
-		text = c.w.Because(text, more)
+	text := card.Teller{Words: c.w, Principal: you, Now: now}.Refused(r, at)
+	if r.Hint != "" && r.Who == "" && r.EndReason == "" {
+		text = c.w.Because(text, card.Line(r.Hint))
 	}
 	return c.w.Coded(text, string(r.Code))
 }
@@ -104,14 +96,4 @@ func clockTime(at, now time.Time) string {
 		return at.Format(time.TimeOnly)
 	}
 	return at.Format(time.DateTime)
-}
-
-// printJSON prints one value on one line.
-func printJSON(out io.Writer, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(out, string(b))
-	return err
 }

@@ -44,7 +44,13 @@ func (c cli) status() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status", Short: c.w.Say(words.StatusShort), Args: c.exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, raw, err := c.askStatus(cmd.Context())
+			ctx := cmd.Context()
+			if short { // a bar asks every few seconds, and waits for nobody
+				var end context.CancelFunc
+				ctx, end = context.WithTimeout(ctx, time.Second)
+				defer end()
+			}
+			s, raw, err := c.askStatus(ctx)
 			switch {
 			case short && errors.Is(err, errDown): // a bar shows what waits, and nothing does
 				return exitError{code: exitFault}
@@ -176,7 +182,11 @@ func (c cli) control(ctx context.Context, event string) (string, error) {
 		return "", c.unreachable(dirs, err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	limit := time.Now().Add(patience)
+	if sooner, ok := ctx.Deadline(); ok && sooner.Before(limit) {
+		limit = sooner
+	}
+	if err := conn.SetDeadline(limit); err != nil {
 		return "", c.fault(words.CannotConnect, err)
 	}
 	if err := json.NewEncoder(conn).Encode(events.HookCall{V: 1, Agent: agents.ControlAgent, Event: event, PID: os.Getpid()}); err != nil {

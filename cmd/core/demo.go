@@ -204,14 +204,7 @@ func (d demo) person(ctx context.Context, c *frontends.Client, self events.ID) e
 		err := tui.Run(ctx, tui.Options{
 			Client: c, Inbox: c.Inbox(), Self: self, Principal: c.Principal,
 			Words: d.w, Home: os.Getenv("HOME"), Once: true,
-			Changed: func(ctx context.Context, changed func()) {
-				for _, err := range c.Updates(ctx) {
-					if err != nil {
-						return
-					}
-					changed()
-				}
-			},
+			Changed: c.Changes,
 		})
 		if err == nil && len(c.Inbox().Questions()) > 0 {
 			return d.fault(words.DemoLeft)

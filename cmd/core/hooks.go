@@ -164,7 +164,7 @@ func (r rulebook) list(out io.Writer, report hooks.Report) {
 			paragraph(out, "   ", card.Line(r.w.Tell(change)))
 		}
 		if f.Err != nil {
-			paragraph(out, "   ", r.w.Say(words.FileBroken, f.Err))
+			paragraph(out, "   ", card.Escape(r.w.Say(words.FileBroken, f.Err)))
 		}
 		r.rows(f).print(out)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-hitl/fermata/cmd/internal/place"
+	"github.com/fermata-hitl/fermata/frontends/card"
 	"github.com/fermata-hitl/fermata/frontends/plain"
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
@@ -76,7 +77,7 @@ func run(ctx context.Context, name string, args []string, in io.Reader, out, pro
 		exit = exitError{exitFault, err}
 	}
 	if exit.err != nil {
-		fmt.Fprintln(problems, name+": "+c.explain(exit.err))
+		fmt.Fprintln(problems, name+": "+card.Escape(c.explain(exit.err)))
 	}
 	return exit.code
 }

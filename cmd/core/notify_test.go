@@ -100,9 +100,14 @@ func proposed(t *testing.T, h *house, pane string) core.Proposal {
 // answering attaches a frontend that can be asked.
 func answering(t *testing.T, h *house) *frontends.Client {
 	t.Helper()
+	return attached(t, h, true)
+}
+
+func attached(t *testing.T, h *house, capable bool) *frontends.Client {
+	t.Helper()
 	client, err := frontends.New(frontends.Options{
 		Dial: func(ctx context.Context) (net.Conn, error) { return dial(ctx, h.dirs) },
-		ID:   engine.NewID(time.Now()), Kind: events.FrontendCLI, Capable: true,
+		ID:   engine.NewID(time.Now()), Kind: events.FrontendCLI, Capable: capable,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -279,6 +284,60 @@ func TestB19AQuestionOverWhichNothingOpensEnds(t *testing.T) {
 	}
 	if text(dir+"/args") != "" || strings.Count(log.text(), "nobody is attached") != 1 {
 		t.Errorf("%s", log.text())
+	}
+}
+
+func TestB85OneFrontendHoldsEveryQuestion(t *testing.T) {
+	pane, _ := looked(t, home(t)) // nobody is attached: nothing opens
+	h, log, _ := served(t, func(c *place.Config) { c.Notify.Popup = place.NotifyAuto })
+	watching := attached(t, h, false)
+	const many = 3
+	for range many {
+		proposed(t, h, pane)
+	}
+	open := func() int { return len(watching.Inbox().Questions()) }
+	eventually(t, "nothing was asked", func() bool { return open() == many })
+	hold := func() (release []func()) {
+		for _, q := range watching.Inbox().Questions() {
+			release = append(release, background(context.WithoutCancel(t.Context()), func(ctx context.Context) { h.calling.hold(ctx, q) }))
+		}
+		return release
+	}
+	held := func() int {
+		h.calling.holding.mu.Lock()
+		defer h.calling.holding.mu.Unlock()
+		return len(h.calling.holding.held)
+	}
+	release := hold()
+	eventually(t, "they are not held", func() bool { return held() == many })
+	if n := h.calling.own.Load(); n != 2 { // the one that offers, and the one that holds
+		t.Errorf("%d frontends hold %d questions", n, many)
+	}
+	release[0]()
+	<-time.After(engine.ReceiveWithin + time.Second)
+	if open() != many { // also the first: whoever had it may come back
+		t.Errorf("%d are open", open())
+	}
+	for _, r := range release[1:] {
+		r()
+	}
+	if n := h.calling.own.Load(); n != 1 || strings.Contains(log.text(), "not kept open") {
+		t.Errorf("%d frontends hold nothing\n%s", n, log.text())
+	}
+
+	for { // the core is full
+		f := engine.Frontend{ID: engine.NewID(time.Now()), Principal: h.owner()}
+		if h.engine.Hello(f, events.DoorAll, events.Hello{Kind: events.FrontendCLI}).Refused != nil {
+			break
+		}
+	}
+	release = hold()
+	eventually(t, "they are not held", func() bool { return held() == many })
+	if n := strings.Count(log.text(), "not kept open"); n != 1 || h.calling.own.Load() != 1 {
+		t.Errorf("%d frontends, said %d times", h.calling.own.Load(), n)
+	}
+	for _, r := range release {
+		r()
 	}
 }
 

@@ -64,7 +64,7 @@ func (c cli) printSessions(out io.Writer, heads []events.SessionHead, now time.T
 		if h.Opened != 0 {
 			age = card.Clock(now.Sub(h.Opened.Time()))
 		}
-		rows.add(" "+string(h.Agent), card.Line(h.Native), strconv.Itoa(h.Open), age, card.Line(where))
+		rows.add(" "+card.Line(string(h.Agent)), card.Line(h.Native), strconv.Itoa(h.Open), age, card.Line(where))
 	}
 	rows.print(out)
 }

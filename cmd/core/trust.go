@@ -52,7 +52,7 @@ func (c cli) hooksUntrust() *cobra.Command {
 			if _, err := book.store().Untrust(book.dir); err != nil {
 				return c.fault(words.TrustNotKept, err)
 			}
-			paragraph(cmd.OutOrStdout(), " ", c.w.Say(said, shortHome(book.dir)))
+			paragraph(cmd.OutOrStdout(), " ", c.w.Say(said, card.Line(shortHome(book.dir))))
 			return nil
 		},
 	}
@@ -72,7 +72,7 @@ func (r rulebook) trust(in io.Reader, out io.Writer, yes bool) error {
 	if len(files) == 0 {
 		return r.fault(words.NothingToTrust, shortHome(r.dir))
 	}
-	paragraph(out, " ", shortHome(r.dir))
+	paragraph(out, " ", card.Line(shortHome(r.dir)))
 	for _, f := range files {
 		if f.Err != nil {
 			return r.fault(words.FileBroken, f.Err)

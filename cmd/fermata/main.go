@@ -47,26 +47,33 @@ func main() {
 // its own.
 func dispatch(words []string) (program string, args []string) {
 	switch {
-	case len(words) == 0:
-		return "tui-frontend", nil
-	case words[0] == "tui":
+	case len(words) > 0 && words[0] == "tui":
 		return "tui-frontend", words[1:]
-	case words[0] == "acp":
+	case len(words) > 0 && words[0] == "acp":
 		return "acp-frontend", words[1:]
-	case ofTUI(words[0]):
+	case ofTUI(words):
 		return "tui-frontend", words
 	}
 	return "core", words
 }
 
-// ofTUI tells whether a flag is the terminal frontend's alone.
-func ofTUI(word string) bool {
-	flag, _, _ := strings.Cut(word, "=")
-	switch flag {
-	case "--plain", "--session", "--project", "--question", "--scope":
-		return true
+// ofTUI tells whether the words are for the terminal frontend: none, its own flags,
+// or the language alone, which every program takes.
+func ofTUI(words []string) bool {
+	for i := 0; i < len(words); i++ {
+		flag, _, hasValue := strings.Cut(words[i], "=")
+		switch flag {
+		case "--plain", "--session", "--project", "--question", "--scope":
+			return true
+		case "--language":
+			if !hasValue {
+				i++
+			}
+		default:
+			return false
+		}
 	}
-	return false
+	return true
 }
 
 // find looks beside our own file, where the programs are installed together,

@@ -10,23 +10,28 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/charmbracelet/x/term"
 
 	"github.com/fermata-hitl/fermata/cmd/internal/place"
 	"github.com/fermata-hitl/fermata/events"
+	"github.com/fermata-hitl/fermata/frontends/card"
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP, os.Interrupt)
+	// A reader that is gone is an error of a write, so that the core hears a goodbye.
+	// Caught rather than ignored, since a pager would inherit the latter.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	err := run(ctx, os.Args[1:])
 	stop()
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 	case err != nil:
-		fmt.Fprintln(os.Stderr, "tui-frontend: "+err.Error())
+		fmt.Fprintln(os.Stderr, filepath.Base(os.Args[0])+": "+card.Escape(err.Error())) // fermata starts it by its own name
 		os.Exit(1)
 	}
 }
@@ -70,15 +75,16 @@ func run(ctx context.Context, args []string) error {
 }
 
 // parse reads the command line.
-func parse(args []string, dirs place.Dirs, config *place.Config, w words.Words) (wish wish, err error) {
+func parse(args []string, dirs place.Dirs, config *place.Config, w words.Words) (wish wish, _ error) {
 	flags := flag.NewFlagSet("tui-frontend", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // it has no language but English
 	flags.StringVar(&wish.scope, "scope", "", w.Say(words.FlagScope))
 	flags.StringVar(&wish.session, "session", "", w.Say(words.FlagSession))
 	flags.StringVar(&wish.project, "project", "", w.Say(words.FlagProject))
 	flags.BoolVar(&wish.plain, "plain", false, w.Say(words.FlagPlain))
-	flags.Func("question", w.Say(words.FlagQuestion), func(id string) error {
-		wish.question, err = events.ParseID(id)
+	flags.Func("question", w.Say(words.FlagQuestion), func(given string) error {
+		id, err := events.ParseID(given)
+		wish.question = id
 		return err
 	})
 	flags.Func("language", w.Setting("language"), func(l string) error { return config.Set("language", l) })

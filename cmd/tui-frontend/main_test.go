@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -35,4 +36,21 @@ func TestB125TUISpeaksTheLanguageThatWasAskedFor(t *testing.T) {
 	}
 	check(true)
 	check(false, "-language", "en")
+}
+
+// TestSpeaksByTheNameThatWasTyped: `fermata` starts this program under its own name.
+func TestSpeaksByTheNameThatWasTyped(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "tui-frontend")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
+	build.Stderr = t.Output()
+	if err := build.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"tui-frontend", "fermata", "/usr/bin/fermata"} {
+		cmd := exec.CommandContext(t.Context(), program)
+		cmd.Args = []string{name, "--nothing"}
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.HasPrefix(string(out), filepath.Base(name)+": ") {
+			t.Errorf("as %s it said %q, %v", name, out, err)
+		}
+	}
 }

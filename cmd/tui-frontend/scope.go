@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-hitl/fermata/events"
 	"github.com/fermata-hitl/fermata/frontends"
+	"github.com/fermata-hitl/fermata/frontends/card"
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
@@ -40,9 +41,18 @@ func (wish *wish) narrow(sessions []events.SessionHead, project string, w words.
 	case !ok:
 		return err
 	case len(no.Fits) > 0:
-		return errors.New(w.Say(words.ScopeSeveral, no.Given, strings.Join(no.Fits, ", ")))
+		return errors.New(w.Say(words.ScopeSeveral, no.Given, fits(no.Fits)))
 	}
 	return errors.New(w.Say(words.ScopeNone, no.Given))
+}
+
+// fits lists names that an agent chose: a project's is its directory.
+func fits(names []string) string {
+	var lines []string
+	for _, name := range names {
+		lines = append(lines, card.Line(name))
+	}
+	return strings.Join(lines, ", ")
 }
 
 // directory is the project that holds a directory, links resolved: its nearest

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/fermata-hitl/fermata/events"
@@ -38,5 +39,19 @@ func TestB109ADirectoryMeansItsProject(t *testing.T) {
 	}
 	if w = (wish{}); w.choose(t.Context(), words.Words{}) != nil || w.scope != events.DoorAll {
 		t.Errorf("scope %q without a wish", w.scope)
+	}
+}
+
+// A project's path is where an agent runs: what stands in it must not reach the terminal.
+func TestB109AProjectsNameMovesNoCursor(t *testing.T) {
+	var open []events.SessionHead
+	for _, path := range []string{"/a/\x1b]0;owned\a/shop", "/b/\u202e\n/shop"} {
+		open = append(open, events.SessionHead{Project: events.ProjectToken(path), ProjectPath: path})
+	}
+	for _, language := range []words.Language{words.English, words.Chinese} {
+		err := (&wish{}).narrow(open, "shop", words.In(language))
+		if err == nil || strings.ContainsAny(err.Error(), "\x1b\a\n\u202e") || !strings.Contains(err.Error(), "owned") {
+			t.Errorf("%q", err)
+		}
 	}
 }

@@ -63,7 +63,7 @@ func (wish *wish) tui(ctx context.Context, client *frontends.Client, self events
 	home, _ := os.UserHomeDir() // without it paths are shown whole
 	return tui.Run(ctx, tui.Options{
 		Client: client, Inbox: client.Inbox(), Self: self, Principal: client.Principal, Words: w, Home: home,
-		Changed: changes(client), Question: wish.question,
+		Changed: client.Changes, Question: wish.question,
 	})
 }
 
@@ -75,18 +75,6 @@ func (wish *wish) lines(ctx context.Context, client *frontends.Client, self even
 	}
 	return plain.Run(ctx, plain.Options{
 		Client: client, Inbox: client.Inbox(), Self: self, Principal: client.Principal, Words: w, Home: home,
-		Changed: changes(client), Only: wish.question, In: os.Stdin, Out: os.Stdout, Width: width,
+		Changed: client.Changes, Only: wish.question, In: os.Stdin, Out: os.Stdout, Width: width,
 	})
-}
-
-// changes calls changed whenever the client's inbox may have changed.
-func changes(client *frontends.Client) func(context.Context, func()) {
-	return func(ctx context.Context, changed func()) {
-		for _, err := range client.Updates(ctx) {
-			if err != nil {
-				return
-			}
-			changed()
-		}
-	}
 }

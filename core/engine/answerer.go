@@ -282,10 +282,12 @@ func (e *Engine) Find(_ context.Context, c events.Find) events.FindReply {
 
 // readBack waits for the turn to read much of the log, and returns what ends it. One
 // reads at a time: whoever makes up ids must not keep the disk busy for everybody.
-func (e *Engine) readBack() (done func(), _ error) {
+func (e *Engine) readBack(ctx context.Context) (done func(), _ error) {
 	select {
 	case e.searching <- struct{}{}:
 		return func() { <-e.searching }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	case <-e.ctx.Done():
 		return nil, ErrStopped
 	}
@@ -294,7 +296,7 @@ func (e *Engine) readBack() (done func(), _ error) {
 // search reads the log back for an id that memory has forgotten, "" when it is
 // not there.
 func (e *Engine) search(c events.Find) (subject string, _ error) {
-	done, err := e.readBack()
+	done, err := e.readBack(e.ctx)
 	if err != nil {
 		return "", err
 	}

@@ -284,7 +284,11 @@ func TestSlots(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRuled(t, engine.Options{}, "settings: {max_parallel_hooks: 1}\nhooks:\n"+entry("slow", "before_tool_call", "mode: blocking"))
 			r.long["slow"] = func(ctx context.Context) hooks.Result { return lasts(ctx, 10*time.Second) }
-			first, second, third := r.propose(`{}`), r.propose(`{}`), r.propose(`{}`)
+			first := r.propose(`{}`)
+			synctest.Wait() // it has the place
+			second := r.propose(`{}`)
+			synctest.Wait()
+			third := r.propose(`{}`)
 			must(t, r.eng.Withdraw(t.Context(), second.p.Operation, second.p.Secret, events.EndCallerCancelled))
 			if v := second.verdict(); v.EndReason != events.EndCallerCancelled {
 				t.Errorf("%+v", v)

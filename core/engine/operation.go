@@ -27,9 +27,12 @@ type operation struct {
 	mu    sync.Mutex // guards everything below; never held while waiting
 	state core.State
 	stale bool       // an append's outcome is unknown: read the log before deciding
-	set   *hooks.Set // the configuration that it began with; nil if that is gone
 	fault bool       // this core has given it up: the asker is refused
-	rung  events.ID  // the frontend that may call the person to the open question, "" for none yet
+	set   *hooks.Set // the configuration that it began with; nil if that is gone
+
+	// rung is the frontend that may call the person to the open question, the zero
+	// handle for none yet. One frontend rings for many, so its id is kept once.
+	rung unique.Handle[events.ID]
 
 	askers   int32         // connections that wait for the verdict
 	held     int32         // who else needs it in memory
@@ -191,7 +194,7 @@ func (e *Engine) freshen(op *operation) error {
 		after core.State
 	}
 	var missed []step
-	for m, err := range e.messages(op.subject()) {
+	for m, err := range e.messages(e.ctx, op.subject()) {
 		if err != nil {
 			return e.appendFailed(err)
 		}
@@ -210,7 +213,7 @@ func (e *Engine) freshen(op *operation) error {
 
 // fold reads the state behind one subject from the log.
 func (e *Engine) fold(subject string) (s core.State, _ error) {
-	for m, err := range e.messages(subject) {
+	for m, err := range e.messages(e.ctx, subject) {
 		if err != nil {
 			return core.State{}, err
 		}
@@ -220,9 +223,9 @@ func (e *Engine) fold(subject string) (s core.State, _ error) {
 }
 
 // messages reads one subject from the log. An error is the last thing it yields.
-func (e *Engine) messages(subject string) iter.Seq2[events.Message, error] {
+func (e *Engine) messages(ctx context.Context, subject string) iter.Seq2[events.Message, error] {
 	return func(yield func(events.Message, error) bool) {
-		for r, err := range e.o.Log.Read(e.ctx, subject) {
+		for r, err := range e.o.Log.Read(ctx, subject) {
 			var m events.Message
 			if err == nil {
 				m, err = events.DecodeMessage(r.Data)
@@ -282,7 +285,7 @@ func (e *Engine) note(op *operation, m events.Message, s core.State) {
 func (op *operation) note(ev events.Event, s core.State, now moment) {
 	switch ev := ev.(type) {
 	case events.Request:
-		op.received, op.rejected, op.rung = nil, 0, ""
+		op.received, op.rejected, op.rung = nil, 0, unique.Handle[events.ID]{}
 		op.due = dues{asker: op.due.asker, deadline: ev.Deadline}
 		if ev.WhenNobody == events.NobodyReject {
 			op.due.nobody = now + moment(ReceiveWithin)

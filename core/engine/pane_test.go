@@ -42,10 +42,10 @@ func TestF2PaneOfASession(t *testing.T) {
 			{inTmux, inTmux, 0}, // said with the session's beginning
 			{inTmux, inTmux, 0},
 			{"zellij:5:calm", "zellij:5:calm", 1},
-			{"screen:1:x", "", 2},
-			{"tmux:%3:/tmp/x;rm -r y\n", "", 2},
-			{"", "", 2},
-			{inTmux, inTmux, 3},
+			{"screen:1:x", "zellij:5:calm", 1}, // what names no pane changes nothing
+			{"tmux:%3:/tmp/x;rm -r y\n", "zellij:5:calm", 1},
+			{"", "zellij:5:calm", 1},
+			{inTmux, inTmux, 2},
 		} {
 			r.send(r.standing(step.say)).verdict()
 			if h := r.eng.Sessions(events.DoorAll)[0]; h.Pane != step.want || len(r.told()) != step.told {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"unique"
 
 	"github.com/fermata-hitl/fermata/core"
 	"github.com/fermata-hitl/fermata/core/journal"
@@ -305,8 +306,8 @@ func (e *Engine) offerAgain(op *operation, q core.Question) {
 	e.mu.Unlock()
 	op.mu.Lock()
 	defer op.mu.Unlock()
-	if e.now().Sub(q.AskedAt.Time()) >= rungAfter {
-		op.rung = e.o.Epoch // no frontend has this id
+	if e.now().Sub(q.AskedAt.Time()) >= events.RingAfter { // some frontend has asked the core before
+		op.rung = unique.Make(e.o.Epoch) // no frontend has this id
 	}
 	if q.WhenNobody != events.NobodyWait {
 		op.due.nobody = e.in(NobodyGrace)

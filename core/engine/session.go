@@ -29,7 +29,7 @@ type session struct {
 	// reachable says that ready is closed and all is well.
 	reachable bool
 	asked     int    // open questions
-	pane      string // where its agent was last heard of, "" for nowhere
+	pane      string // where its agent last said that it stands, "" = never
 
 	sign atomic.Int64 // when it was last heard of, [events.Micros]
 
@@ -188,9 +188,12 @@ func knownPane(pane string) string {
 }
 
 // stands notes where the agent of a session is now, and tells frontends if that is
-// another pane than before.
+// another pane than before. Who names none changes nothing: some of an agent's calls
+// come from an environment without it.
 func (e *Engine) stands(ses *session, pane string) {
-	pane = knownPane(pane)
+	if pane = knownPane(pane); pane == "" {
+		return
+	}
 	e.mu.Lock()
 	moved := ses.pane != pane
 	ses.pane = pane

@@ -162,7 +162,7 @@ func (e *Engine) catchUp(ses *session) error {
 		return nil
 	}
 	known := ses.chronicle().Seq
-	for m, err := range e.messages(events.SessionSubject(ses.place.Project, ses.place.Session)) {
+	for m, err := range e.messages(e.ctx, events.SessionSubject(ses.place.Project, ses.place.Session)) {
 		if err != nil {
 			return e.appendFailed(err)
 		}

@@ -206,14 +206,16 @@ func (d *Door) Publish(p engine.Place, feed string, seq uint64, live events.Live
 	}
 }
 
-// headersFit is more than the headers of a feed message take.
-const headersFit = 4 << 10
+// inFeed is the most that a question takes in the feed, bytes. The server keeps a
+// message for each frontend that does not read, so that long arguments in it would
+// cost as much memory as there are frontends.
+const inFeed = 256 << 10
 
-// encodeLive leaves out the arguments of a question that does not fit the
-// server's limit; show brings them.
+// encodeLive leaves out the arguments of a question that is longer than the feed
+// takes; show brings them.
 func (d *Door) encodeLive(live events.Live) ([]byte, error) {
 	data, err := events.Encode(live)
-	if err != nil || live.Asked == nil || int64(len(data)) <= d.o.Conn.MaxPayload()-headersFit {
+	if err != nil || live.Asked == nil || len(data) <= inFeed {
 		return data, err
 	}
 	q := *live.Asked

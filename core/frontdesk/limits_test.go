@@ -145,6 +145,23 @@ func TestF7Arguments(t *testing.T) {
 	})
 }
 
+// TestF7LongQuestionsInTheFeed: what is long is fetched by who shows it, and is not
+// kept for each frontend that does not read.
+func TestF7LongQuestionsInTheFeed(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		s := r.screen(1)
+		settle(soon)
+		for n, size := range []int{200 << 10, 300 << 10} {
+			id := r.desk.ask(main, n+1, []byte(`"`+strings.Repeat("x", size)+`"`))
+			synctest.Wait()
+			if q, ok := s.Inbox().Question(id); !ok || (q.Args == nil) != (size > 256<<10) {
+				t.Errorf("%d bytes: known %v, with %d bytes", size, ok, len(q.Args))
+			}
+		}
+		s.stop()
+	})
+}
+
 // TestQuestionBeyondThePayload: a question that no message can hold still
 // reaches the screens, without what did not fit.
 func TestQuestionBeyondThePayload(t *testing.T) {

@@ -10,9 +10,10 @@ import (
 )
 
 // DiffLine is one line of a unified diff. Sign is ' ' for a line of both texts,
-// '-' for one of the old and '+' for one of the new; '@' for what is a line of
-// neither: how many lines are left out, that the end's line break is new or gone,
-// which edit begins, a patch's own header. Text is escaped, without a line break and
+// '-' for one of the old and '+' for one of the new; '*' for a line that a patch has
+// besides them, such as its headers; '@' for what we say in between: how many lines
+// are left out, that the end's line break is new or gone, which edit begins. A screen
+// draws '@' where no other line can write. Text is escaped, without a line break and
 // without the sign. Old and New are the line's number in either text, from 1: 0 in a
 // text that does not have it, and in a patch that has no numbers. Of lines that are
 // left out they are those of the first.

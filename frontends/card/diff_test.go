@@ -127,7 +127,7 @@ func FuzzPatch(f *testing.F) {
 			if i > 0 {
 				b.WriteByte('\n')
 			}
-			if l.Sign != '@' {
+			if l.Sign != '*' {
 				b.WriteByte(l.Sign)
 			}
 			b.WriteString(l.Text)

@@ -39,10 +39,17 @@ func (e *edits) stats() string {
 	return e.tally.String()
 }
 
+// maxListed bounds the arguments of which a list counts the edits.
+const maxListed = 16 << 10
+
 // Stats tells what the edits among arguments, canonical JSON, add and take away, as
-// in "+12 −3", for lists. It is "" when there are none or it is not known. It
-// compares the texts, so a list keeps what it says.
+// in "+12 −3", for lists. It is "" when there are none, and for arguments of more
+// than 16 KiB, which a list must not wait for. It compares the texts, so a list keeps
+// what it says.
 func Stats(args []byte) string {
+	if len(args) > maxListed {
+		return ""
+	}
 	e := editsOf(args, words.Words{})
 	return e.stats()
 }

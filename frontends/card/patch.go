@@ -60,7 +60,7 @@ func (p *patch) unified(line string) bool {
 		p.push('+', line[1:], 0, p.new)
 		p.new++
 	case '\\':
-		p.push('@', line, 0, 0)
+		p.push('*', line, 0, 0)
 	default:
 		return false
 	}
@@ -85,7 +85,7 @@ func beginsWith(line string, prefixes []string) bool {
 
 // header reads a line between hunks.
 func (p *patch) header(line string) bool {
-	p.push('@', line, 0, 0)
+	p.push('*', line, 0, 0)
 	if strings.HasPrefix(line, "@@") {
 		p.hunks++
 		return p.hunk(line)
@@ -123,7 +123,7 @@ func (p *patch) begun(line string) bool {
 	switch {
 	case beginsWith(line, begunHeaders):
 		p.hunks++
-		p.push('@', line, 0, 0)
+		p.push('*', line, 0, 0)
 	case line == "":
 		p.push(' ', "", 0, 0)
 	case line[0] == ' ' || line[0] == '+' || line[0] == '-':

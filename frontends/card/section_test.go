@@ -111,9 +111,9 @@ oldString: "a"
 			"a patch",
 			`{"patch":"--- a/x\n+++ b/x\n@@ -4,2 +4,2 @@ func\n same\n--- old\n++++ new\n"}`, "+1 −1",
 			`patch: +1 −1
-    0   0 @--- a/x
-    0   0 @+++ b/x
-    0   0 @@@ -4,2 +4,2 @@ func
+    0   0 *--- a/x
+    0   0 *+++ b/x
+    0   0 *@@ -4,2 +4,2 @@ func
     4   4  same
     5   0 --- old
     0   5 ++++ new
@@ -124,12 +124,12 @@ patch: "--- a/x\n+++ b/x\n@@ -4,2 +4,2 @@ func\n same\n--- old\n++++ new\n"
 			"a patch with names",
 			`{"input":"*** Begin Patch\n*** Update File: x.py\n@@ def f():\n-a\n+b\n*** End Patch"}`, "+1 −1",
 			`input: +1 −1
-    0   0 @*** Begin Patch
-    0   0 @*** Update File: x.py
-    0   0 @@@ def f():
+    0   0 **** Begin Patch
+    0   0 **** Update File: x.py
+    0   0 *@@ def f():
     0   0 -a
     0   0 +b
-    0   0 @*** End Patch
+    0   0 **** End Patch
 input: "*** Begin Patch\n*** Update File: x.py\n@@ def f():\n-a\n+b\n*** End Patch"
 `,
 		},

@@ -9,7 +9,8 @@ import (
 // canonical JSON.
 func About(args []byte) string { return Line(events.About(args)) }
 
-// Short is a value for a place that cannot scroll: its text when that is at most
+// Short is a value for a place that cannot scroll, such as a message of another
+// protocol that somebody else's screen draws: its text when that is at most
 // limit bytes, else its beginning and its end with the count of what is left out
 // between them, as in "⋯ 79,000 bytes ⋯". left counts the bytes of the raw value
 // that are not in the text. No character and no mark is cut. limit is of the bytes

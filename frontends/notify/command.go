@@ -22,24 +22,24 @@ const (
 
 // report runs the person's command when a question is called for, and again when it
 // has ended. What the command hears stands in its environment, never in its text.
-func (n *Notifier) report(ctx, asked context.Context, q events.Question) {
+func (n *notifier) report(ctx, asked context.Context, q events.Question) {
 	if !n.place(asked) {
 		return
 	}
 	env := []string{
 		"FERMATA_EVENT=asked", "FERMATA_QUESTION=" + string(q.ID), "FERMATA_TOOL=" + name(q.Tool.Name), "FERMATA_AGENT=" + name(string(q.Agent)),
 	}
-	n.run(ctx, env)
+	n.execute(ctx, env)
 	if <-asked.Done(); !n.place(ctx) {
 		return // it is not the question that has ended
 	}
 	env[0] = "FERMATA_EVENT=ended"
 	end, _ := n.o.Inbox.Ended(q.ID)
-	n.run(ctx, append(env, "FERMATA_END="+string(end.Reason)))
+	n.execute(ctx, append(env, "FERMATA_END="+string(end.Reason)))
 }
 
 // place takes one of the places for commands, unless ctx ends first.
-func (n *Notifier) place(ctx context.Context) bool {
+func (n *notifier) place(ctx context.Context) bool {
 	select {
 	case n.commands <- struct{}{}:
 	case <-ctx.Done():
@@ -52,14 +52,15 @@ func (n *Notifier) place(ctx context.Context) bool {
 	return true
 }
 
-// run runs the command in a process group of its own, and gives the place back. The
+// execute runs the command in a process group of its own, and gives the place back. The
 // end of the notifier leaves it a moment: perhaps it takes something back.
-func (n *Notifier) run(ctx context.Context, env []string) {
+func (n *notifier) execute(ctx context.Context, env []string) {
 	defer func() { <-n.commands }()
 	late := fmt.Errorf("it took longer than %s and was ended", commandFor)
-	timed, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), commandFor, late)
+	beyond, done := grace(ctx)
+	defer done()
+	timed, cancel := context.WithTimeoutCause(beyond, commandFor, late)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(closing, cancel) })()
 	cmd := exec.CommandContext(timed, "/bin/sh", "-c", n.o.Command)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -70,10 +70,24 @@ func (b *Bus) call(ctx context.Context, do func(dbus.BusObject) error) error {
 	// The library waits for the other side while it writes, whatever ctx says.
 	stop := context.AfterFunc(ctx, func() { _ = conn.raw.Close() })
 	err = do(conn.Object(notifications, notificationsPath))
-	if !stop() {
-		return fmt.Errorf("the session bus did not answer: %w", context.Cause(ctx))
+	if stop() {
+		return err
 	}
-	return err
+	b.drop(conn)
+	if err == nil {
+		return nil // it was done all the same, just before
+	}
+	return fmt.Errorf("the session bus did not answer: %w", context.Cause(ctx))
+}
+
+// drop leaves a connection.
+func (b *Bus) drop(conn *busConn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	conn.close()
+	if b.conn == conn {
+		b.conn = nil
+	}
 }
 
 // connected is the connection, made where there is none that lives.
@@ -132,8 +146,8 @@ func greet(ctx context.Context, raw net.Conn) (*busConn, error) {
 	return c, nil
 }
 
-// ErrNoBus is why there are no notifications: there is no desktop session.
-var ErrNoBus = errors.New("there is no session bus")
+// errNoBus is why there are no notifications: there is no desktop session.
+var errNoBus = errors.New("there is no session bus")
 
 // DialBus finds the session bus in the environment and makes what connects to it. It
 // never starts one. Only buses on Unix sockets count.
@@ -148,7 +162,7 @@ func DialBus(getenv func(string) string) (func(ctx context.Context) (net.Conn, e
 		socket = unixSocket(address)
 	}
 	if socket == "" {
-		return nil, ErrNoBus
+		return nil, errNoBus
 	}
 	return func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "unix", socket) }, nil
 }

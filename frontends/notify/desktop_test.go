@@ -131,6 +131,20 @@ func TestTheBusShowsAndTakesBack(t *testing.T) {
 	})
 }
 
+func TestWhatTheBusDidJustBeforeTheEndIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bus(func(p *peer) { p.serve(func(string, []any) any { return nil }) })
+		ctx, cancel := context.WithCancel(t.Context())
+		if err := b.call(ctx, func(dbus.BusObject) error { cancel(); synctest.Wait(); return nil }); err != nil {
+			t.Errorf("what was done counts as not done: %v", err)
+		}
+		if err := b.Close(t.Context(), 7); err != nil {
+			t.Errorf("it cannot be taken back: %v", err)
+		}
+		b.Leave()
+	})
+}
+
 func TestABusThatHangsIsLeft(t *testing.T) {
 	for name, hang := range map[string]func(*peer){
 		"at the greeting":        func(p *peer) { <-time.After(time.Hour) },
@@ -170,7 +184,7 @@ func TestNoBusIsSaidOnceAndCallsGoOn(t *testing.T) {
 		stop := run(t, o)
 		for _, id := range []string{"a", "b", "c"} {
 			w.ask(events.ID(id))
-			<-time.After(2 * patience)
+			<-time.After(2 * events.RingAfter)
 		}
 		stop()
 		if n := strings.Count(log.String(), "no notification could be shown"); n != 1 {
@@ -203,7 +217,7 @@ func TestDialBusKnowsTheAddresses(t *testing.T) {
 		c.Close()
 	}
 	for _, env := range []map[string]string{{}, {"XDG_RUNTIME_DIR": t.TempDir()}, {"DBUS_SESSION_BUS_ADDRESS": "autolaunch:", "XDG_RUNTIME_DIR": dir}, {"DBUS_SESSION_BUS_ADDRESS": "unixexec:path=/bin/sh"}} {
-		if _, err := DialBus(func(k string) string { return env[k] }); !errors.Is(err, ErrNoBus) {
+		if _, err := DialBus(func(k string) string { return env[k] }); !errors.Is(err, errNoBus) {
 			t.Errorf("%v: %v", env, err)
 		}
 	}

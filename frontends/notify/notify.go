@@ -23,14 +23,13 @@ import (
 
 // Times of a notifier.
 const (
-	settled  = 300 * time.Millisecond // a question that ends sooner opens nothing
-	patience = 3 * time.Second        // after which a question that nobody takes is called for
-	showing  = 5 * time.Second        // for a desktop to show something
-	closing  = 300 * time.Millisecond // and to take it back
+	settled = 300 * time.Millisecond // a question that ends sooner opens nothing
+	showing = 5 * time.Second        // for a desktop to show something
+	closing = 300 * time.Millisecond // and to take it back
 )
 
-// maxCalls is how many questions are followed at a time. With so many open, one more
-// call would tell nobody anything.
+// maxCalls is how many questions are followed at a time. The others are when one of
+// those has ended.
 const maxCalls = 256
 
 // Client is what a notifier needs of a [frontends.Client].
@@ -73,8 +72,8 @@ type Options struct {
 	Log   *slog.Logger     // default: nowhere
 }
 
-// Notifier calls a person.
-type Notifier struct {
+// notifier calls a person.
+type notifier struct {
 	o        Options
 	popup    chan struct{} // has the place of the one popup
 	commands chan struct{} // has the places of the commands
@@ -83,15 +82,18 @@ type Notifier struct {
 	screen   trouble
 }
 
-// New makes a notifier.
-func New(o Options) *Notifier {
+// Run calls until ctx ends, which is no error, or until the client has ended. It
+// returns when nothing of it runs any more.
+func Run(ctx context.Context, o Options) error { return newNotifier(o).run(ctx) }
+
+func newNotifier(o Options) *notifier {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Notifier{
+	return &notifier{
 		o: o, popup: make(chan struct{}, 1), commands: make(chan struct{}, maxCommands),
 		desktop: trouble{log: o.Log, what: "no notification could be shown on the desktop"},
 		command: trouble{log: o.Log, what: "notify.command did not work"},
@@ -99,9 +101,7 @@ func New(o Options) *Notifier {
 	}
 }
 
-// Run calls until ctx ends, which is no error, or until the client has ended. It
-// returns when nothing of it runs any more.
-func (n *Notifier) Run(ctx context.Context) error {
+func (n *notifier) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	r := round{n: n, ctx: ctx, calls: map[events.ID]context.CancelFunc{}}
 	defer r.running.Wait()
@@ -120,7 +120,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 
 // round is one run of a notifier: the questions that it follows.
 type round struct {
-	n       *Notifier
+	n       *notifier
 	ctx     context.Context //nolint:containedctx // the run itself
 	calls   map[events.ID]context.CancelFunc
 	running sync.WaitGroup
@@ -128,6 +128,7 @@ type round struct {
 
 // see looks at what an update is about; the inbox has the truth.
 func (r *round) see(u frontends.Update) {
+	full := len(r.calls) >= maxCalls
 	switch u.Kind {
 	case frontends.KindAsked, frontends.KindEnded:
 		if q, open := r.n.o.Inbox.Question(u.Question); open {
@@ -135,12 +136,19 @@ func (r *round) see(u frontends.Update) {
 		}
 		r.drop(u.Question)
 	case frontends.KindResynced:
-		for _, q := range r.n.o.Inbox.Questions() {
-			r.begin(q)
-		}
+		r.beginAll()
 		r.dropAll()
 	case frontends.KindSession: // its questions may have gone with it
 		r.dropAll()
+	}
+	if full && len(r.calls) < maxCalls { // some had no place until now
+		r.beginAll()
+	}
+}
+
+func (r *round) beginAll() {
+	for _, q := range r.n.o.Inbox.Questions() {
+		r.begin(q)
 	}
 }
 
@@ -175,7 +183,7 @@ func (r *round) drop(id events.ID) {
 
 // call waits until it is time, asks for the right to call, and calls. Asked ends
 // with the question, ctx with the notifier.
-func (n *Notifier) call(ctx, asked context.Context, q events.Question) {
+func (n *notifier) call(ctx, asked context.Context, q events.Question) {
 	if !n.ring(asked, q) {
 		return
 	}
@@ -191,8 +199,8 @@ func (n *Notifier) call(ctx, asked context.Context, q events.Question) {
 
 // ring reports whether this notifier is the one that calls. A question that somebody
 // holds is looked at again: it may be put aside.
-func (n *Notifier) ring(asked context.Context, q events.Question) bool {
-	for left := n.left(q, patience); sleep(asked, left); left = patience {
+func (n *notifier) ring(asked context.Context, q events.Question) bool {
+	for left := n.left(q, events.RingAfter); sleep(asked, left); left = events.RingAfter {
 		now, open := n.o.Inbox.Question(q.ID)
 		if !open {
 			return false
@@ -207,23 +215,32 @@ func (n *Notifier) ring(asked context.Context, q events.Question) bool {
 
 // left is how much of a wait since the asking is left; clocks that disagree make it
 // no longer.
-func (n *Notifier) left(q events.Question, wait time.Duration) time.Duration {
+func (n *notifier) left(q events.Question, wait time.Duration) time.Duration {
 	return min(wait, max(0, wait-n.o.Now().Sub(q.AskedAt.Time())))
 }
 
 // notify shows the question on the desktop for as long as it is open.
-func (n *Notifier) notify(ctx, asked context.Context, q events.Question) {
-	timed, cancel := context.WithTimeout(ctx, showing)
+func (n *notifier) notify(ctx, asked context.Context, q events.Question) {
+	late, done := grace(ctx)
+	defer done()
+	timed, cancel := context.WithTimeout(late, showing)
 	defer cancel()
 	id, err := n.o.Desktop.Show(timed, n.o.Words.Say(words.NoticeTitle, name(q.Tool.Name), name(string(q.Agent))), n.o.Words.Say(words.NoticeBody))
 	if n.desktop.saw(ctx, err); err != nil {
 		return
 	}
 	<-asked.Done()
-	// Also at the end of the notifier: nobody would take it back later.
-	timed, cancel = context.WithTimeout(context.WithoutCancel(ctx), closing)
+	timed, cancel = context.WithTimeout(late, closing)
 	defer cancel()
 	n.desktop.saw(ctx, n.o.Desktop.Close(timed, id))
+}
+
+// grace goes on for a moment when the notifier has ended: nobody else would take back
+// what is shown.
+func grace(ctx context.Context) (late context.Context, done func()) {
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(closing, cancel) })
+	return late, func() { stop(); cancel() }
 }
 
 // sleep waits, and reports whether ctx still goes on.

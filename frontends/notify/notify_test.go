@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
 	"os"
@@ -148,7 +149,7 @@ func run(t *testing.T, o Options) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
-	go func() { done <- New(o).Run(ctx) }()
+	go func() { done <- Run(ctx, o) }()
 	return sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -172,7 +173,7 @@ func TestF2CallsAfterThreeSecondsAndTakesItBack(t *testing.T) {
 		w := newWorld()
 		defer run(t, w.options())()
 		w.ask("a")
-		<-time.After(patience - time.Millisecond)
+		<-time.After(events.RingAfter - time.Millisecond)
 		want(t, w)
 		<-time.After(time.Millisecond)
 		want(t, w, shown)
@@ -219,10 +220,10 @@ func TestF1NoCallWhileSomebodyAnswers(t *testing.T) {
 		defer run(t, w.options())()
 		w.ask("a")
 		w.claim("a", &events.Claim{Principal: "uid:1"})
-		<-time.After(patience * 5)
+		<-time.After(events.RingAfter * 5)
 		want(t, w)
 		w.claim("a", nil) // put aside
-		<-time.After(patience)
+		<-time.After(events.RingAfter)
 		want(t, w, shown)
 	})
 }
@@ -246,7 +247,7 @@ func TestB11AQuestionThatGoesWithItsSessionIsTakenBack(t *testing.T) {
 		w := newWorld()
 		defer run(t, w.options())()
 		w.ask("a")
-		<-time.After(patience)
+		<-time.After(events.RingAfter)
 		want(t, w, shown)
 		w.mu.Lock()
 		delete(w.open, "a")
@@ -261,7 +262,7 @@ func TestTheEndOfTheNotifierTakesBackWhatIsShown(t *testing.T) {
 		w := newWorld()
 		stop := run(t, w.options())
 		w.ask("a")
-		<-time.After(patience)
+		<-time.After(events.RingAfter)
 		want(t, w, shown)
 		stop()
 		want(t, w, shown, "close 7")
@@ -288,11 +289,11 @@ func TestADeafDesktopHoldsUpNothingAndIsSaidOnce(t *testing.T) {
 		o.Desktop, o.Log = d, slog.New(slog.NewTextHandler(&log, nil))
 		stop := run(t, o)
 		w.ask("a")
-		<-time.After(patience + showing)
+		<-time.After(events.RingAfter + showing)
 		w.ask("b")
-		<-time.After(patience + showing)
+		<-time.After(events.RingAfter + showing)
 		w.ask("c")
-		<-time.After(patience + time.Second)
+		<-time.After(events.RingAfter + time.Second)
 		before := time.Now()
 		stop()
 		if held := time.Since(before); held > closing {
@@ -314,6 +315,77 @@ func TestNamesAreHarmlessAndShort(t *testing.T) {
 	}
 }
 
+// slow is a desktop that takes its time to show something.
+type slow struct {
+	*world
+	takes time.Duration
+}
+
+func (s slow) Show(ctx context.Context, title, body string) (uint32, error) {
+	if !sleep(ctx, s.takes) {
+		return 0, context.Cause(ctx)
+	}
+	return s.world.Show(ctx, title, body)
+}
+
+func TestWhatIsShownWhileTheNotifierEndsIsTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		o := w.options()
+		o.Desktop = slow{w, closing / 2}
+		stop := run(t, o)
+		w.ask("a")
+		<-time.After(events.RingAfter)
+		want(t, w) // it is under way
+		before := time.Now()
+		stop()
+		if want(t, w, shown, "close 7"); time.Since(before) > closing {
+			t.Errorf("the end took %s", time.Since(before))
+		}
+	})
+}
+
+func TestF1EveryQuestionIsCalledForWhateverIsOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		defer run(t, w.options())()
+		for i := range maxCalls + 1 {
+			w.ask(events.ID(fmt.Sprint("q", i)))
+			synctest.Wait()
+		}
+		<-time.After(events.RingAfter)
+		synctest.Wait()
+		if n := len(w.seen()); n != maxCalls {
+			t.Fatalf("called %d times", n)
+		}
+		w.end("q7", events.EndContinue)
+		<-time.After(events.RingAfter)
+		synctest.Wait()
+		if did := w.seen(); len(did) != maxCalls+2 || !slices.Contains(did, "close 7") { // one taken back, one more
+			t.Errorf("%d: %q", len(did), did[maxCalls:])
+		}
+	})
+}
+
+func TestPaneIsThatOfTheNearestParent(t *testing.T) {
+	w := newWorld()
+	n := newNotifier(w.options())
+	for i := range 40 {
+		w.sessions = append(w.sessions, events.SessionHead{Session: events.Token(fmt.Sprint(i)), Parent: events.Token(fmt.Sprint(i + 1))})
+	}
+	if at, ok := n.pane("0"); ok {
+		t.Errorf("%v of nobody", at)
+	}
+	w.sessions = append(w.sessions, events.SessionHead{Session: "40", Pane: "tmux:%3:/t", Parent: "41"}, events.SessionHead{Session: "41", Pane: "tmux:%4:/t"})
+	if at, ok := n.pane("0"); !ok || at.ID != "%3" {
+		t.Errorf("%v", at)
+	}
+	w.sessions = []events.SessionHead{{Session: "a", Parent: "b"}, {Session: "b", Parent: "a"}} // heads of two moments
+	if at, ok := n.pane("a"); ok {
+		t.Errorf("%v of nobody", at)
+	}
+}
+
 // B125: both languages.
 func TestB125TheCallSpeaksTheLanguage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -322,7 +394,7 @@ func TestB125TheCallSpeaksTheLanguage(t *testing.T) {
 		o.Words = words.In(words.Chinese)
 		defer run(t, o)()
 		w.ask("a")
-		<-time.After(patience)
+		<-time.After(events.RingAfter)
 		want(t, w, "show Bash · claude 在等你回答|打开 Fermata 查看并回答。")
 	})
 }

@@ -1,14 +1,13 @@
 package notify
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,13 +17,10 @@ import (
 	"github.com/fermata-hitl/fermata/events"
 )
 
-// maxParents bounds the way from a session to its root.
-const maxParents = 16
-
 // open opens a screen for the question over the agent's pane, once. One is open at a
 // time: a person reads one question after the other. The next ones are held until it
 // is their turn; one that could not be opened is left to end by itself.
-func (n *Notifier) open(ctx, asked context.Context, q events.Question) {
+func (n *notifier) open(ctx, asked context.Context, q events.Question) {
 	if !sleep(asked, n.left(q, settled)) {
 		return
 	}
@@ -56,7 +52,7 @@ func (n *Notifier) open(ctx, asked context.Context, q events.Question) {
 const queued = time.Second
 
 // turn waits for the place of the one popup.
-func (n *Notifier) turn(asked context.Context, hold func()) bool {
+func (n *notifier) turn(asked context.Context, hold func()) bool {
 	t := time.NewTimer(queued)
 	defer t.Stop()
 	for {
@@ -72,18 +68,19 @@ func (n *Notifier) turn(asked context.Context, hold func()) bool {
 }
 
 // pane is where the agent of a session stands, or that of a parent.
-func (n *Notifier) pane(session events.Token) (events.Pane, bool) {
+func (n *notifier) pane(session events.Token) (events.Pane, bool) {
 	heads := map[events.Token]events.SessionHead{}
 	for _, h := range n.o.Inbox.Sessions() {
 		heads[h.Session] = h
 	}
-	for range maxParents {
-		if at, ok := events.ParsePane(heads[session].Pane); ok {
-			return at, true
+	for {
+		head, listed := heads[session]
+		if at, ok := events.ParsePane(head.Pane); ok || !listed {
+			return at, ok
 		}
-		session = heads[session].Parent
+		delete(heads, session) // each at most once, whatever the list says
+		session = head.Parent
 	}
-	return events.Pane{}, false
 }
 
 // Popups opens screens in terminal multiplexers.
@@ -93,102 +90,135 @@ type Popups struct {
 	Screen []string
 	// Environ is the environment of tmux and zellij.
 	Environ []string
+	// Dir is a directory that is this user's alone, for the files by which screens
+	// tell that they are there.
+	Dir string
 }
 
 // quick is how long a multiplexer may take for what needs no person.
 const quick = 5 * time.Second
 
-// glimpse is how long a screen is open at least. Where there is a popup already, tmux
-// opens none and says nothing.
-const glimpse = 50 * time.Millisecond
+var (
+	errOtherPopup  = errors.New("tmux shows another popup there")
+	errNobodyThere = errors.New("nobody is attached to it")
+	errNeverThere  = fmt.Errorf("its screen did not start within %s", quick)
+)
 
-var errOtherPopup = errors.New("tmux shows another popup there")
-
-// ErrNobodyThere is why nothing was opened: nobody looks at the multiplexer.
-var ErrNobodyThere = errors.New("nobody is attached to it")
-
-// Open shows one question over a pane, calls opened when its screen is there, and
-// returns when it has closed; in zellij, at once. Nothing that came from an agent is
+// Open shows one question over a pane, calls opened when its screen has started
+// there, and returns when the screen has closed. Nothing that came from an agent is
 // read by a shell.
 func (p Popups) Open(ctx context.Context, at events.Pane, question events.ID, opened func()) error {
-	screen := append(append([]string{}, p.Screen...), "--question", string(question))
+	show := p.inTmux
 	if at.Multiplexer == "zellij" {
-		err := p.zellij(ctx, at, screen)
-		if err == nil {
-			opened()
-		}
+		show = p.inZellij
+	}
+	start, err := show(ctx, at)
+	if err != nil {
 		return err
 	}
-	return p.tmux(ctx, at, screen, opened)
+	s, err := newSign(p.Dir)
+	if err != nil {
+		return err
+	}
+	defer s.remove()
+	return p.follow(ctx, s, append(start, s.around(append(slices.Clone(p.Screen), "--question", string(question)))...), opened)
 }
 
-func (p Popups) tmux(ctx context.Context, at events.Pane, screen []string, opened func()) error {
+// follow runs the program that opens a screen, until the screen has closed. That the
+// program goes on, or has ended well, says nothing of the screen: where there is a
+// popup already, tmux opens none and is content.
+func (p Popups) follow(ctx context.Context, s *sign, start []string, opened func()) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ran := make(chan error, 1)
+	go func() {
+		_, err := p.run(ctx, start[0], start[1:]...)
+		ran <- err
+	}()
+	late := time.AfterFunc(quick, func() { cancel(errNeverThere) })
+	defer late.Stop()
+	tell := sync.OnceFunc(func() { late.Stop(); opened() })
+	for {
+		select {
+		case err := <-ran:
+			if ran = nil; err != nil {
+				return err
+			}
+			if there, _ := s.seen(); !there && start[0] == "tmux" { // it stays as long as its popup
+				return errOtherPopup
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(glance):
+		}
+		there, gone := s.seen()
+		if there {
+			tell()
+		}
+		if gone {
+			return s.verdict()
+		}
+	}
+}
+
+// inTmux is the command that opens a screen over a pane of tmux.
+func (p Popups) inTmux(ctx context.Context, at events.Pane) ([]string, error) {
 	if err := ownSocket(at.Server); err != nil {
-		return err
+		return nil, err
 	}
 	seen, err := p.ask(ctx, "tmux", "-S", at.Server,
 		"list-panes", "-a", "-F", "pane #{pane_id} #{session_id}", ";",
 		"list-clients", "-F", "client #{client_activity} #{session_id} #{client_control_mode} #{client_name}")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	client, err := looking(seen, at.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	closed := make(chan error, 1)
-	go func() {
-		_, err := p.run(ctx, "tmux", append([]string{
-			"-S", at.Server, "display-popup", "-c", client, "-t", at.ID, "-E", "-w", "90%", "-h", "80%",
-		}, screen...)...)
-		closed <- err
-	}()
-	select {
-	case err := <-closed:
-		return cmp.Or(err, errOtherPopup)
-	case <-time.After(glimpse):
-		opened()
-		return <-closed
-	}
+	return []string{"tmux", "-S", at.Server, "display-popup", "-c", client, "-t", at.ID, "-E", "-w", "90%", "-h", "80%"}, nil
 }
 
 // looking is the client of tmux over which to open: of those that show the session
 // of the pane, else of all, the one that was used last.
 func looking(seen, pane string) (client string, err error) {
 	sessions := map[string]bool{}
-	best, near := int64(-1), false
-	for line := range strings.Lines(seen) {
-		f := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 5)
-		switch {
-		case f[0] == "pane" && len(f) == 3 && f[1] == pane:
+	for line := range strings.SplitSeq(seen, "\n") {
+		if f := strings.Split(line, " "); len(f) == 3 && f[0] == "pane" && f[1] == pane {
 			sessions[f[2]] = true
-		case f[0] == "client" && len(f) == 5 && f[3] != "1": // a control client has no screen
-			used, err := strconv.ParseInt(f[1], 10, 64)
-			here := sessions[f[2]]
-			if err == nil && (here && !near || here == near && used > best) {
-				client, best, near = f[4], used, here
-			}
+		}
+	}
+	last, near := int64(0), false
+	for line := range strings.SplitSeq(seen, "\n") {
+		f := strings.SplitN(line, " ", 5)
+		if len(f) < 5 || f[0] != "client" || f[3] == "1" || f[4] == "" { // a control client has no screen
+			continue
+		}
+		used, err := strconv.ParseInt(f[1], 10, 64)
+		here := sessions[f[2]]
+		if err == nil && (client == "" || here && !near || here == near && used > last) {
+			client, last, near = f[4], used, here
 		}
 	}
 	switch {
 	case len(sessions) == 0:
 		return "", fmt.Errorf("tmux has no pane %s", pane)
 	case client == "":
-		return "", ErrNobodyThere
+		return "", errNobodyThere
 	}
 	return client, nil
 }
 
-func (p Popups) zellij(ctx context.Context, at events.Pane, screen []string) error {
+// inZellij is the command that opens a screen in a session of zellij.
+func (p Popups) inZellij(ctx context.Context, at events.Pane) ([]string, error) {
 	seen, err := p.ask(ctx, "zellij", "--session", at.Server, "action", "list-clients")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if strings.Count(strings.TrimSpace(seen), "\n") == 0 { // a head alone
-		return ErrNobodyThere
+		return nil, errNobodyThere
 	}
-	_, err = p.ask(ctx, "zellij", append([]string{"--session", at.Server, "run", "--floating", "--close-on-exit", "--"}, screen...)...)
-	return err
+	return []string{"zellij", "--session", at.Server, "run", "--floating", "--close-on-exit", "--"}, nil
 }
 
 // ownSocket makes sure that a socket is one of this user: an agent named it.
@@ -213,7 +243,7 @@ func (p Popups) ask(ctx context.Context, program string, args ...string) (string
 
 // run runs a program until it ends; its words on stderr are the error.
 func (p Popups) run(ctx context.Context, program string, args ...string) (string, error) {
-	var out, said bytes.Buffer
+	var out, said limited
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = p.Environ, "/", &out, &said
 	cmd.WaitDelay = time.Second
@@ -221,8 +251,20 @@ func (p Popups) run(ctx context.Context, program string, args ...string) (string
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return "", context.Cause(ctx)
-	case err != nil && said.Len() > 0:
-		return "", fmt.Errorf("%s: %s", program, strings.TrimSpace(said.String()))
+	case err != nil && len(said) > 0:
+		return "", fmt.Errorf("%s: %s", program, strings.TrimSpace(string(said)))
 	}
-	return out.String(), err
+	return string(out), err
+}
+
+// maxSaid bounds what is kept of a program's words, bytes: a list of panes fits.
+const maxSaid = 256 << 10
+
+// limited keeps the beginning of what is written to it.
+type limited []byte
+
+// Write implements [io.Writer].
+func (l *limited) Write(b []byte) (int, error) {
+	*l = append(*l, b[:min(len(b), maxSaid-len(*l))]...)
+	return len(b), nil
 }

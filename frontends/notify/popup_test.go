@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -115,7 +117,7 @@ func TestPopupOpensOverThePaneUntilItsScreenCloses(t *testing.T) {
 	m := tmux(t)
 	program, dir := screen(t)
 	p := Popups{Screen: []string{program, "--socket", "/a b; touch " + dir + "/pwned"}, Environ: []string{"PATH=" + os.Getenv("PATH")}}
-	if err := p.Open(t.Context(), m.pane, "q1", unopened(t)); !errors.Is(err, ErrNobodyThere) {
+	if err := p.Open(t.Context(), m.pane, "q1", unopened(t)); !errors.Is(err, errNobodyThere) {
 		t.Fatalf("without a client: %v", err)
 	}
 	m.do("new-session", "-d", "-s", "other", "sleep 600")
@@ -154,7 +156,9 @@ func TestPopupEndsWithTheNotifier(t *testing.T) {
 	m.attach("work")
 	ctx, cancel := context.WithCancel(t.Context())
 	closed := make(chan error, 1)
-	go func() { closed <- Popups{Screen: []string{program}, Environ: m.env}.Open(ctx, m.pane, "q1", func() {}) }()
+	go func() {
+		closed <- Popups{Screen: []string{program}, Environ: m.env, Dir: t.TempDir()}.Open(ctx, m.pane, "q1", func() {})
+	}()
 	eventually(t, "no screen was opened", isThere(dir+"/args"))
 	cancel()
 	select {
@@ -174,14 +178,13 @@ func TestPopupDoesNotPassForOneThatIsThere(t *testing.T) {
 	m := tmux(t)
 	program, dir := screen(t)
 	m.attach("work")
-	p := Popups{Screen: []string{program}, Environ: m.env}
+	p := Popups{Screen: []string{program}, Environ: m.env, Dir: t.TempDir()}
 	closed := make(chan error, 1)
 	go func() { closed <- p.Open(t.Context(), m.pane, "q1", func() {}) }()
 	eventually(t, "no screen was opened", isThere(dir+"/args"))
 	if err := p.Open(t.Context(), m.pane, "q2", unopened(t)); err == nil || !strings.Contains(err.Error(), "another popup") {
 		t.Errorf("a second popup: %v", err)
 	}
-	<-time.After(2 * glimpse) // no person is quicker
 	if err := os.WriteFile(dir+"/go", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +196,7 @@ func TestPopupDoesNotPassForOneThatIsThere(t *testing.T) {
 func TestPopupRefusesWhatIsNotTheUsersOwn(t *testing.T) {
 	m := tmux(t)
 	m.attach("work")
-	p := Popups{Screen: []string{"/bin/false"}, Environ: m.env}
+	p := Popups{Screen: []string{"/bin/false"}, Environ: m.env, Dir: t.TempDir()}
 	gone := m.pane
 	gone.ID = "%99"
 	if err := p.Open(t.Context(), gone, "q1", unopened(t)); err == nil || !strings.Contains(err.Error(), "no pane %99") {
@@ -223,7 +226,7 @@ func TestAMultiplexerThatHangsIsLeft(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	before := time.Now()
-	err = Popups{Environ: os.Environ()}.Open(ctx, events.Pane{Multiplexer: "tmux", Server: dir + "/s", ID: "%1"}, "q", unopened(t))
+	err = Popups{Environ: os.Environ(), Dir: t.TempDir()}.Open(ctx, events.Pane{Multiplexer: "tmux", Server: dir + "/s", ID: "%1"}, "q", unopened(t))
 	if took := time.Since(before); err == nil || took > 3*time.Second {
 		t.Errorf("%v after %s", err, took)
 	}
@@ -233,28 +236,129 @@ func TestZellijIsAskedWhoLooksFirst(t *testing.T) {
 	dir := t.TempDir()
 	script := `#!/bin/sh
 printf '%s|' "$@" >> ` + dir + `/calls; echo >> ` + dir + `/calls
-case "$*" in *list-clients) cat ` + dir + `/clients;; esac
+case "$*" in
+*list-clients) cat ` + dir + `/clients;;
+*) shift 6; "$@" >/dev/null 2>&1 & echo 3;;
+esac
 `
 	if err := os.WriteFile(dir+"/zellij", []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	at := events.Pane{Multiplexer: "zellij", Server: "my session", ID: "3"}
-	p := Popups{Screen: []string{"/bin/screen", "--socket", "/s"}, Environ: os.Environ()}
-	for clients, want := range map[string]string{
-		"CLIENT_ID ZELLIJ_PANE_ID RUNNING_COMMAND\n":                  "--session|my session|action|list-clients|\n",
-		"CLIENT_ID ZELLIJ_PANE_ID RUNNING_COMMAND\n1 terminal_3 sh\n": "--session|my session|action|list-clients|\n--session|my session|run|--floating|--close-on-exit|--|/bin/screen|--socket|/s|--question|q1|\n",
-	} {
-		shown := 0
+	program, there := screen(t)
+	p := Popups{Screen: []string{program, "--socket", "/s"}, Environ: os.Environ(), Dir: t.TempDir()}
+	calls := func() string { b, _ := os.ReadFile(dir + "/calls"); return string(b) }
+	clients := func(list string) {
 		_ = os.Remove(dir + "/calls")
-		if err := os.WriteFile(dir+"/clients", []byte(clients), 0o600); err != nil {
+		if err := os.WriteFile(dir+"/clients", []byte("CLIENT_ID ZELLIJ_PANE_ID RUNNING_COMMAND\n"+list), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := p.Open(t.Context(), at, "q1", func() { shown++ })
-		calls, _ := os.ReadFile(dir + "/calls")
-		if string(calls) != want || errors.Is(err, ErrNobodyThere) != (shown == 0) || shown != strings.Count(want, "run|") {
-			t.Errorf("%v, called\n%s", err, calls)
+	}
+	const listed = "--session|my session|action|list-clients|\n"
+	clients("")
+	if err := p.Open(t.Context(), at, "q1", unopened(t)); !errors.Is(err, errNobodyThere) || calls() != listed {
+		t.Errorf("%v, called\n%s", err, calls())
+	}
+	clients("1 terminal_3 sh\n")
+	closed, opened := make(chan error, 1), make(chan bool)
+	go func() { closed <- p.Open(t.Context(), at, "q1", func() { close(opened) }) }()
+	<-opened
+	eventually(t, "no screen was opened", isThere(there+"/args"))
+	run, isRun := strings.CutPrefix(calls(), listed+"--session|my session|run|--floating|--close-on-exit|--|/bin/sh|-c|"+aloud+"|")
+	if !isRun || !strings.HasSuffix(run, "/there|"+program+"|--socket|/s|--question|q1|\n") {
+		t.Errorf("called\n%s", calls())
+	}
+	<-time.After(4 * glance)
+	if len(closed) > 0 {
+		t.Errorf("it returned while the screen is open: %v", <-closed)
+	}
+	if err := os.WriteFile(there+"/go", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	p.Screen = []string{"/bin/false"}
+	if err := p.Open(t.Context(), at, "q1", func() {}); err == nil || !strings.Contains(err.Error(), "failed") {
+		t.Errorf("a screen that failed: %v", err)
+	}
+	if left, err := os.ReadDir(p.Dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// standIn is a program in the place of tmux, with a socket of the user's own.
+func standIn(t *testing.T, display string) (p Popups, at events.Pane) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tmux")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	l, err := net.Listen("unix", dir+"/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	script := `#!/bin/sh
+case "$*" in
+*display-popup*) ` + display + `;;
+*) printf 'pane %%1 $0\nclient 9 $0 0 /dev/a\n';;
+esac
+`
+	if err := os.WriteFile(dir+"/tmux", []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	return Popups{Screen: []string{"/bin/true"}, Environ: os.Environ(), Dir: t.TempDir()}, events.Pane{Multiplexer: "tmux", Server: dir + "/s", ID: "%1"}
+}
+
+func TestOnlyItsScreenProvesAPopup(t *testing.T) {
+	t.Run("tmux is slow to say that another one is there", func(t *testing.T) {
+		p, at := standIn(t, "sleep 1")
+		if err := p.Open(t.Context(), at, "q1", unopened(t)); !errors.Is(err, errOtherPopup) {
+			t.Error(err)
 		}
+	})
+	t.Run("tmux says nothing at all", func(t *testing.T) {
+		p, at := standIn(t, "exec sleep 600")
+		before := time.Now()
+		if err := p.Open(t.Context(), at, "q1", unopened(t)); !errors.Is(err, errNeverThere) || time.Since(before) > 2*quick {
+			t.Errorf("%v after %s", err, time.Since(before))
+		}
+	})
+	t.Run("tmux says it without end", func(t *testing.T) {
+		p, at := standIn(t, "exec yes")
+		if err := p.Open(t.Context(), at, "q1", unopened(t)); !errors.Is(err, errNeverThere) {
+			t.Error(err)
+		}
+	})
+	t.Run("a screen that is quick", func(t *testing.T) {
+		p, at := standIn(t, `shift 12; "$@"`)
+		shown := 0
+		if err := p.Open(t.Context(), at, "q1", func() { shown++ }); err != nil || shown != 1 {
+			t.Errorf("%v, shown %d times", err, shown)
+		}
+	})
+	t.Run("a screen that cannot start", func(t *testing.T) {
+		p, at := standIn(t, `shift 12; "$@" 2>/dev/null; :`)
+		p.Screen = []string{"/no/such/screen"}
+		if err := p.Open(t.Context(), at, "q1", func() {}); err == nil {
+			t.Error("it counts as shown")
+		}
+	})
+}
+
+func TestWordsOfAProgramAreBounded(t *testing.T) {
+	var l limited
+	for range 10 {
+		if n, err := l.Write(make([]byte, maxSaid/3)); n != maxSaid/3 || err != nil {
+			t.Fatal(n, err) // else the program would end
+		}
+	}
+	if len(l) != maxSaid {
+		t.Errorf("%d bytes are kept", len(l))
 	}
 }
 
@@ -275,11 +379,48 @@ func TestPopupPrefersWhoLooksAtTheSession(t *testing.T) {
 	}
 }
 
+// FuzzLooking: of what tmux lists, one client that has a screen, near the pane if any
+// is, and none such that was used later.
 func FuzzLooking(f *testing.F) {
 	f.Add("pane %1 $0\nclient 9 $0 0 /dev/a\n", "%1")
+	f.Add("pane %1 $0\npane %2 $1\nclient 9 $1 0 /dev/b\nclient 5 $0 0 /dev/a\nclient 8 $0 1 /dev/c\n", "%1")
+	f.Add("client 7 $0 0 a b \nclient 07 $0 0 \npane %1 $0 x\npane %1\n", "%1")
 	f.Fuzz(func(t *testing.T, seen, pane string) {
-		if got, err := looking(seen, pane); err == nil && (got == "" || !strings.Contains(seen, got)) {
-			t.Errorf("%q from %q", got, seen)
+		type client struct {
+			used int64
+			near bool
+			name string
+		}
+		var sessions []string
+		for line := range strings.SplitSeq(seen, "\n") {
+			if session, ok := strings.CutPrefix(line, "pane "+pane+" "); ok && !strings.Contains(pane+session, " ") {
+				sessions = append(sessions, session)
+			}
+		}
+		var clients []client
+		for line := range strings.SplitSeq(seen, "\n") {
+			w := strings.SplitN(line, " ", 5)
+			if used, err := strconv.ParseInt(w[min(1, len(w)-1)], 10, 64); err == nil && w[0] == "client" && len(w) == 5 && w[3] != "1" && w[4] != "" {
+				clients = append(clients, client{used, slices.Contains(sessions, w[2]), w[4]})
+			}
+		}
+		got, err := looking(seen, pane)
+		if err != nil {
+			if len(sessions) > 0 && len(clients) > 0 {
+				t.Fatalf("none of %v: %v", clients, err)
+			}
+			return
+		}
+		if len(sessions) == 0 || got == "" {
+			t.Fatalf("%q for a pane that is not there", got)
+		}
+		here := slices.IndexFunc(clients, func(c client) bool {
+			return c.name == got && !slices.ContainsFunc(clients, func(o client) bool {
+				return o.near && !c.near || o.near == c.near && o.used > c.used
+			})
+		})
+		if here < 0 {
+			t.Errorf("%q of %v", got, clients)
 		}
 	})
 }

@@ -22,6 +22,7 @@ type desk struct {
 	lines     []events.Line
 	args      map[int][]byte // of earlier versions
 	away      bool
+	behind    bool // a session has to be listed again
 	answers   []events.Respond
 	drawn     []events.Digest
 	hold      chan struct{} // when set, answers wait for it
@@ -131,6 +132,12 @@ func (d *desk) Lines() []events.Line {
 }
 
 func (d *desk) Complete() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.away && !d.behind
+}
+
+func (d *desk) Attached() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return !d.away

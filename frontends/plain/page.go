@@ -4,8 +4,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/charmbracelet/x/ansi"
-
 	"github.com/fermata-hitl/fermata/frontends/card"
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
@@ -14,15 +12,18 @@ import (
 const (
 	defaultWidth = 80
 	leastWidth   = 20
-	tabStop      = 8   // the widest that a tab can be
+	tabStop      = 8
+	longName     = 24  // columns of a name that stands beside its value, at most
 	short        = 200 // bytes of a value that is not counted
 )
 
-// The signs before a row of a value: its line begins here, or goes on. A row of a
-// value never stands without one, so that no value can look like a line of ours.
+// The signs before a row of a value: its line begins here, or goes on; a name that is
+// too long to stand beside it has rows above it. No row that the agent's text begins
+// stands without one, so that none can look like a line of ours.
 const (
 	begins = "│ "
 	goesOn = "┊ "
+	named  = "┌ "
 )
 
 // page writes rows, broken at a width, and keeps the first error.
@@ -35,21 +36,22 @@ type page struct {
 	batch *strings.Builder // not yet written, nil = each row at once
 }
 
-// row writes a line of ours.
-func (p *page) row(text string) { p.broken("", "  ", text) }
+// row writes a line of ours. What of it does not fit has a sign, since it may begin
+// with what the line quotes.
+func (p *page) row(text string) { p.broken("", goesOn, text) }
 
 // broken writes a text, one line or more, with a sign before what begins and
 // before what goes on.
 func (p *page) broken(first, next, text string) {
-	room := p.columns() - max(cells(first), cells(next)) - 1
-	for line := range strings.SplitSeq(text, "\n") {
+	// A column for the margin, and one for a space at the end of a row.
+	rows := card.Wrap(text, p.columns()-max(cells(first), cells(next))-2, tabStop)
+	for i := range rows.Len() {
+		row, continues := rows.Row(i)
 		sign := first
-		for i, row := range fold(line, max(room, leastWidth/2)) {
-			if i > 0 {
-				sign = next
-			}
-			p.write(" " + sign + row + "\n")
+		if continues {
+			sign = next
 		}
+		p.write(" " + sign + row + "\n")
 	}
 }
 
@@ -86,9 +88,27 @@ func (p *page) together(do func()) int {
 	return p.rows - from
 }
 
-// labelled writes a name and a short text beside it.
+// fits reports whether a name is short enough to stand beside something.
+func (p *page) fits(name string) bool { return cells(name) <= min(longName, p.columns()/3) }
+
+// heading writes a name and what there is to say of it.
+func (p *page) heading(name, text string) {
+	if p.fits(name) {
+		p.row(name + text)
+		return
+	}
+	p.broken(named, goesOn, name)
+	p.row(strings.TrimLeft(text, " ·"))
+}
+
+// labelled writes a name and a short text beside it, or below a name that is long.
 func (p *page) labelled(name, text string) {
-	label := name + strings.Repeat(" ", max(10-cells(name), 0)) + " "
+	if !p.fits(name) {
+		p.broken(named, goesOn, name)
+		p.broken(begins, goesOn, text)
+		return
+	}
+	label := name + strings.Repeat(" ", max(min(10, p.columns()/4)-cells(name), 0)) + " "
 	indent := strings.Repeat(" ", cells(label))
 	for line := range strings.SplitSeq(text, "\n") {
 		p.broken(label+begins, indent+goesOn, line)
@@ -107,7 +127,7 @@ func (p *page) value(name, text string, bytes int) {
 	case n == 1 && len(lines) <= short:
 		p.labelled(name, lines)
 	default:
-		p.row(p.w.Say(words.PlainCounted, name, card.Count(n), card.Count(bytes)))
+		p.heading(name, " · "+p.w.Say(words.PlainCounted, card.Count(n), card.Count(bytes)))
 		p.broken(begins, goesOn, lines)
 	}
 	if ended {
@@ -115,58 +135,4 @@ func (p *page) value(name, text string, bytes int) {
 	}
 }
 
-// cells is how many columns a text takes at most.
-func cells(s string) int { return max(ansi.StringWidth(s), ansi.StringWidthWc(s)) }
-
-// fold breaks a line into rows: behind a space where that leaves at least half a
-// row. All rows together are the line, byte for byte.
-func fold(line string, width int) (rows []string) {
-	f := folder{line: line, width: width}
-	for f.pos < len(line) {
-		size, wide := f.next()
-		if f.col+wide > width && f.pos > f.from {
-			rows = append(rows, f.end())
-			continue // a tab has another width in the new row
-		}
-		f.pos += size
-		f.col += wide
-		if c := line[f.pos-1]; c == ' ' || c == '\t' {
-			f.space, f.spaceCol = f.pos, f.col
-		}
-	}
-	return append(rows, line[f.from:])
-}
-
-type folder struct {
-	line      string
-	width     int
-	from, pos int // of the row
-	col       int
-	space     int // behind the row's last space, 0 none
-	spaceCol  int
-}
-
-// next measures the character at pos, which may be several code points; only an
-// ASCII one that another ASCII follows is certain to be alone.
-func (f *folder) next() (size, wide int) {
-	rest := f.line[f.pos:]
-	switch {
-	case rest[0] == '\t':
-		return 1, tabStop - f.col%tabStop
-	case rest[0] < 0x80 && (len(rest) == 1 || rest[1] < 0x80):
-		return 1, 1
-	}
-	cluster, _ := ansi.FirstGraphemeCluster(rest, ansi.GraphemeWidth)
-	return len(cluster), cells(cluster)
-}
-
-// end ends the row and gives it.
-func (f *folder) end() string {
-	at, col := f.pos, 0
-	if f.space > f.from && f.spaceCol >= f.width/2 {
-		at, col = f.space, f.col-f.spaceCol
-	}
-	row := f.line[f.from:at]
-	f.from, f.col, f.space = at, col, 0
-	return row
-}
+func cells(s string) int { return card.Cells(s) }

@@ -83,14 +83,24 @@ func parseWords(rest string) (c command, problem words.Key) {
 		return command{}, words.PlainWhich
 	case !ok:
 		return command{}, words.PlainUnknown
-	case c.text == "":
-		return command{}, words.PlainNoWords
-	case len(c.text) > maxWords:
-		return command{}, words.PlainTooLong
-	case !utf8.ValidString(c.text) || strings.ContainsFunc(c.text, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }):
-		return command{}, words.PlainNotText
+	}
+	if problem = unsendable(c.text); problem != "" {
+		return command{}, problem
 	}
 	return c, ""
+}
+
+// unsendable tells what is wrong with words to the model, "" for nothing.
+func unsendable(text string) (problem words.Key) {
+	switch {
+	case text == "":
+		return words.PlainNoWords
+	case len(text) > maxWords:
+		return words.PlainTooLong
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }):
+		return words.PlainNotText
+	}
+	return ""
 }
 
 // number reads a question's number: digits, none of them a zero in front.

@@ -43,22 +43,34 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestF7RowsAreTheLine: broken into rows, a line has the same bytes, and no row is
-// wider than it may be.
+// TestF7RowsAreTheLine: whatever a line is and whatever stands before it, no row is
+// wider than the page, each has a sign, and together they are the line.
 func TestF7RowsAreTheLine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		line := strings.ReplaceAll(rapid.OneOf(
-			rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("ab \t漢e\u0301👩\u200d🔬"))), rapid.StringMatching(`[a-z ]{0,300}`),
-		).Draw(t, "line"), "\n", "")
-		width := rapid.IntRange(leastWidth/2, 90).Draw(t, "width")
-		rows := fold(line, width)
-		if got := strings.Join(rows, ""); got != line {
-			t.Fatalf("rows %q are not %q", rows, line)
-		}
-		for _, row := range rows {
-			if !strings.Contains(row, "\t") && cells(row) > width && utf8.RuneCountInString(row) > 1 && len(row) == utf8.RuneCountInString(row) {
-				t.Fatalf("row %q is wider than %d", row, width)
+		line := strings.NewReplacer("\n", "", "\r", "").Replace(rapid.OneOf(
+			rapid.StringOf(rapid.SampledFrom([]rune("ab 漢e\u0301👩\u200d🔬"))), rapid.StringMatching(`[a-z ]{0,300}`),
+		).Draw(t, "line"))
+		out := &strings.Builder{}
+		p := page{out: out, width: rapid.IntRange(leastWidth, 90).Draw(t, "width")}
+		p.labelled(rapid.StringMatching(`[a-z]{0,60}`).Draw(t, "name"), line)
+		got, inValue := "", false
+		for row := range strings.SplitSeq(strings.TrimSuffix(out.String(), "\n"), "\n") {
+			if cells(row) > p.width {
+				t.Fatalf("row %q is wider than %d", row, p.width)
 			}
+			before, text, begun := strings.Cut(row, begins)
+			if inValue = inValue || begun; !begun {
+				before, text, _ = strings.Cut(row, goesOn)
+			}
+			if strings.TrimSpace(before) != "" && !begun && !strings.HasPrefix(row, " "+named) {
+				t.Fatalf("row %q has no sign", row)
+			}
+			if inValue {
+				got += text
+			}
+		}
+		if got != line {
+			t.Fatalf("%q is not %q", got, line)
 		}
 	})
 }

@@ -52,6 +52,8 @@ type Inbox interface {
 	Lines() []events.Line
 	// Complete reports whether every open question is known.
 	Complete() bool
+	// Attached reports whether a core is in reach.
+	Attached() bool
 }
 
 // Options are what the frontend needs. Client, Inbox, Changed, Self, Principal, In
@@ -80,6 +82,11 @@ type Options struct {
 
 // grace is how long a question must have been written before a line answers it.
 const grace = 500 * time.Millisecond
+
+// tooSoon reports whether a line came before a question, written whole at a time,
+// could be read: it was meant for something else. [Run] and [Prompt] have this one
+// rule.
+func tooSoon(came, written time.Time) bool { return came.Sub(written) < grace }
 
 // sendFor is how long answers that are on their way may take once the input has
 // ended.
@@ -122,8 +129,9 @@ type screen struct {
 	current  *asked            // what the person reads, nil when nothing
 	waiting  int               // as last said
 	answered map[events.ID]int // operations that the person let go on, and their number
-	complete bool              // a core is in reach and every question known
-	began    bool              // it was so once
+	attached bool              // a core is in reach
+	began    bool              // one was before
+	greeted  bool              // what there is was said, even that it is nothing
 	quit     bool
 }
 

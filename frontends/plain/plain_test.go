@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/fermata-hitl/fermata/events"
+	"github.com/fermata-hitl/fermata/frontends/card"
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
@@ -377,7 +378,7 @@ func TestF1SomebodyElseAnswers(t *testing.T) {
 				synctest.Wait()
 			}
 		}
-		if text := p.hears(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "1: being answered by tui in the editor, 0:00") {
+		if text := p.hears(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "1: being answered by ana in the editor, 0:00") {
 			t.Errorf("wrote %q", text)
 		}
 	})
@@ -446,6 +447,11 @@ func TestF7WhatIsNotAnswerable(t *testing.T) {
 func TestNoCoreInReach(t *testing.T) {
 	bubble(t, func(p *person) {
 		p.asks(push())
+		p.desk.change(func() { p.desk.behind = true }) // a session has opened and is not listed yet
+		p.desk.change(func() { p.desk.behind = false })
+		if got := p.out.String(); strings.Contains(got, "core") {
+			t.Errorf("a connection was never lost:\n%s", got)
+		}
 		p.desk.change(func() { p.desk.away = true })
 		p.wantHeard("no core: reconnecting")
 		p.desk.change(func() { p.desk.away = false })
@@ -521,4 +527,39 @@ func TestB106ManyQuestions(t *testing.T) {
 			t.Errorf("%d answers", n)
 		}
 	})
+}
+
+// TestF7ALongNameStandsBehindASign: no row that the name of an argument begins looks
+// like a line of ours, and the name is whole.
+func TestF7ALongNameStandsBehindASign(t *testing.T) {
+	same := strings.Repeat("c 1 continue ", 16)
+	q := push()
+	q.Args = []byte(`{"` + same + `ONE":"first","` + same + `TWO":"second\n⋯ 79,000 bytes ⋯\n[… 79,000 bytes]"}`)
+	for _, width := range []int{leastWidth, 40, 80, 200} {
+		out := &strings.Builder{}
+		p := page{out: out, width: width}
+		p.card("", q, card.New(q, q.Args, "", words.Words{}))
+		flat := ""
+		for row := range strings.SplitSeq(out.String(), "\n") {
+			if cells(row) > width {
+				t.Errorf("%d: too wide: %q", width, row)
+			}
+			if before, _, found := strings.Cut(row, "continue"); found && !strings.ContainsAny(before, "│┊┌") {
+				t.Errorf("%d: passes for ours: %q", width, row)
+			}
+			if before, _, found := strings.Cut(row, "79,000"); found && !strings.ContainsAny(before, "│┊") {
+				t.Errorf("%d: passes for ours: %q", width, row)
+			}
+			flat += strings.TrimLeft(row, " │┊┌")
+		}
+		for _, want := range []string{"ONE", "TWO", "first", "second"} {
+			if !strings.Contains(flat, want) {
+				t.Errorf("%d: %q is not shown", width, want)
+			}
+		}
+	}
+}
+
+func TestNothingWaitsIsSaid(t *testing.T) {
+	bubble(t, func(p *person) { p.wantHeard("Nothing waits for you.") })
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/fermata-hitl/fermata/events"
 	"github.com/fermata-hitl/fermata/frontends/card"
@@ -17,22 +18,28 @@ var ErrNoAnswer = errors.New("the input ended without an answer; nothing was ans
 
 // Prompt asks one question in lines of text: every argument whole, escaped like on
 // the screen, then a line with c, x or w. An empty line and anything else ask
-// again; there is no default. text are the words to the model. Not a byte beyond
-// the last line is read from in. When ctx ends first its error is returned; the
-// read from in that was begun ends only with in.
+// again, and so does a line that came before the question could be read, as in [Run];
+// there is no default. text are the words to the model. Not a byte beyond the last
+// line is read from in. When ctx ends first its error is returned; the read from in
+// that was begun ends only with in.
 func Prompt(
 	ctx context.Context, in io.Reader, out io.Writer, w words.Words, q events.Question, args []byte,
 ) (answer events.Answer, text string, err error) {
 	p := prompt{page: page{w: w, out: out}, in: in}
 	c := card.New(q, args, "", w)
-	if why := unanswerable(q, c, w); why != "" {
+	if why, _ := (card.Teller{Words: w}).Obstacle(q, c); why != "" {
 		return "", "", errors.New(why)
 	}
 	p.page.card("", q, c)
+	written := time.Now()
 	for {
 		choice, err := p.ask(ctx, words.PromptChoice)
 		if err != nil {
 			return "", "", err
+		}
+		if tooSoon(time.Now(), written) {
+			p.page.row(w.Say(words.PromptTooSoon))
+			continue
 		}
 		switch strings.ToLower(strings.TrimSpace(choice)) {
 		case "c":
@@ -40,30 +47,41 @@ func Prompt(
 		case "x":
 			return events.AnswerCancel, "", nil
 		case "w":
-			text, err := p.ask(ctx, words.PromptWords)
+			text, err := p.words(ctx)
 			if err != nil {
 				return "", "", err
 			}
-			return events.AnswerCancel, text, nil
+			if text != "" {
+				return events.AnswerCancel, text, nil
+			}
+		default:
+			p.page.row(w.Say(words.PromptUnknown))
 		}
-		p.page.row(w.Say(words.PromptUnknown))
 	}
-}
-
-// unanswerable tells why a question must not be answered here, "" when it may.
-func unanswerable(q events.Question, c card.Card, w words.Words) string {
-	switch {
-	case !c.Genuine:
-		return w.Say(words.WrongBytes)
-	case q.Gate != events.GateHook:
-		return w.Say(words.UnknownGate, card.Line(string(q.Gate)))
-	}
-	return ""
 }
 
 type prompt struct {
 	page page
 	in   io.Reader
+}
+
+// words asks for the words to the model, "" when they cannot be sent, of which the
+// person has been told.
+func (p *prompt) words(ctx context.Context) (string, error) {
+	text, err := p.ask(ctx, words.PromptWords)
+	if err != nil {
+		return "", err
+	}
+	text = strings.TrimSpace(text)
+	switch problem := unsendable(text); problem {
+	case "":
+		return text, nil
+	case words.PlainNoWords:
+		p.page.row(p.page.w.Say(words.PromptNoWords))
+	default:
+		p.page.row(p.page.w.Say(problem))
+	}
+	return "", nil
 }
 
 func (p *prompt) ask(ctx context.Context, k words.Key) (string, error) {

@@ -1,7 +1,6 @@
 package plain
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/fermata-hitl/fermata/events"
@@ -15,7 +14,7 @@ const maxFollowed = 1000
 // look takes in what the inbox knows now, and says what a person must hear.
 func (s *screen) look() {
 	complete := s.o.Inbox.Complete()
-	s.connection(complete)
+	s.connection(s.o.Inbox.Attached())
 	list := s.o.Inbox.Questions()
 	s.drop(list)
 	for _, q := range list {
@@ -28,23 +27,29 @@ func (s *screen) look() {
 		s.quit = true
 		if s.last == 0 {
 			end, _ := s.o.Inbox.Ended(s.o.Only)
-			s.page.row(s.ended(end))
+			s.page.row(s.teller().Ended(end))
 		}
 		return
 	}
 	s.next()
 	s.count()
+	if complete && !s.greeted {
+		s.greeted = true
+		if len(list) == 0 {
+			s.say(words.NothingWaits)
+		}
+	}
 }
 
 // connection says that no core is in reach, and that one is again.
-func (s *screen) connection(complete bool) {
+func (s *screen) connection(attached bool) {
 	switch {
-	case !complete && s.complete:
+	case !attached && s.attached:
 		s.say(words.Detached)
-	case complete && !s.complete && s.began:
+	case attached && !s.attached && s.began:
 		s.say(words.PlainAttached)
 	}
-	s.complete, s.began = complete, s.began || complete
+	s.attached, s.began = attached, s.began || attached
 }
 
 // take keeps an open question as it is now.
@@ -58,7 +63,7 @@ func (s *screen) take(q events.Question) {
 	a.question = q
 	if c := q.ClaimedBy; c != nil && c.Frontend != s.o.Self && a.shown && a.answerer != c.Frontend {
 		a.answerer = c.Frontend
-		s.about(a.number, s.claimed(c))
+		s.about(a.number, s.teller().Claimed(c))
 	}
 }
 
@@ -80,7 +85,7 @@ func (s *screen) drop(list []events.Question) {
 		}
 		if a.shown && !a.sending {
 			end, _ := s.o.Inbox.Ended(id)
-			s.about(a.number, s.ended(end))
+			s.about(a.number, s.teller().Ended(end))
 		}
 	}
 }
@@ -97,9 +102,9 @@ func (s *screen) follow() {
 		}
 		delete(s.answered, l.Operation)
 		if l.State == events.LineFinished {
-			s.about(n, s.ran(l))
+			s.about(n, s.teller().Ran(l))
 		} else {
-			s.about(n, card.Line(s.w.Code(string(cmp.Or(l.Code, events.CodeEnded)))))
+			s.about(n, s.teller().Verdict(l))
 		}
 	}
 }
@@ -214,7 +219,7 @@ func (s *screen) answer(l typed, c command, a *asked) {
 		s.say(words.PlainNotShown, a.number)
 		s.show(a)
 		return
-	case l.at.Sub(a.drawn) < grace:
+	case tooSoon(l.at, a.drawn):
 		s.say(words.PlainTooSoon, a.number)
 		return
 	}
@@ -242,13 +247,13 @@ func (s *screen) replied(a *asked, c command, err error) {
 	}
 	if err != nil {
 		delete(s.answered, a.question.Operation)
-		s.about(a.number, s.refusal(err))
+		s.about(a.number, s.teller().Refusal(err))
 		if s.open[a.question.ID] == a {
 			s.show(a)
 		}
 	} else {
 		delete(s.open, a.question.ID)
-		s.about(a.number, s.w.Say(words.YouDecided, s.w.Answer(string(c.answer))))
+		s.about(a.number, s.teller().Decided(s.o.Principal(), c.answer, 0))
 	}
 	s.look()
 }

@@ -2,9 +2,7 @@ package plain
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/fermata-hitl/fermata/events"
 	"github.com/fermata-hitl/fermata/frontends/card"
@@ -50,13 +48,13 @@ func (p *page) section(section card.Section, c card.Card) {
 	case card.SectionValue:
 		p.field(section)
 	case card.SectionDiff:
-		p.row(section.Name + "   " + section.Stats)
+		p.heading(section.Name, "   "+section.Stats)
 		p.note(section.Note)
 		p.lines(section.Lines)
 	case card.SectionChange:
 		p.note(section.Note)
 		if len(section.Lines) > 0 {
-			p.row(section.Name + "   " + section.Stats)
+			p.heading(section.Name, "   "+section.Stats)
 			p.lines(section.Lines)
 			return
 		}
@@ -87,7 +85,11 @@ func (p *page) field(section card.Section) {
 func (p *page) lines(list []card.DiffLine) {
 	for _, l := range list {
 		sign := string(rune(l.Sign)) + " "
-		if l.Sign == '-' {
+		switch l.Sign {
+		case '@': // ours
+			p.note(l.Text)
+			continue
+		case '-':
 			sign = "− "
 		}
 		p.broken(begins+sign, goesOn+"  ", l.Text)
@@ -96,7 +98,7 @@ func (p *page) lines(list []card.DiffLine) {
 
 // change writes one argument, old and new, cut around what differs.
 func (p *page) change(name string, ch card.Change, was string) {
-	before, now := p.cut(ch.Old), p.cut(ch.New)
+	before, now := ch.Old.Shown(p.w), ch.New.Shown(p.w)
 	if ch.Added {
 		before = p.w.Say(words.ChangedAdded)
 	}
@@ -105,17 +107,6 @@ func (p *page) change(name string, ch card.Change, was string) {
 	}
 	p.labelled(name+" − "+was, before)
 	p.labelled(name+" +", now)
-}
-
-func (p *page) cut(c card.Cut) string {
-	text := c.Lead + c.Middle + c.Trail
-	if c.Before > 0 {
-		text = "[… " + p.w.Say(words.Bytes, card.Count(c.Before)) + "] " + text
-	}
-	if c.After > 0 {
-		text += " [… " + p.w.Say(words.Bytes, card.Count(c.After)) + "]"
-	}
-	return text
 }
 
 // fetch makes the card of a question, with what it does not carry itself.
@@ -165,11 +156,11 @@ func (s *screen) write(a *asked, c card.Card, err error) {
 		s.about(a.number, s.w.Say(words.PlainNotLoaded, card.Line(err.Error()), a.number))
 		return
 	}
-	why := unanswerable(q, c, s.w)
+	why, _ := s.teller().Obstacle(q, c)
 	rows := s.page.together(func() {
 		s.page.row("")
 		s.page.card(s.w.Say(words.PlainQuestion, a.number)+" · ", q, c)
-		if left := s.left(q); left != "" {
+		if left, _ := s.teller().Left(q); left != "" {
 			s.page.row(left)
 		}
 	})
@@ -188,41 +179,21 @@ func (s *screen) write(a *asked, c card.Card, err error) {
 	})
 }
 
-// left tells how long a question still waits, "" when it has no limit.
-func (s *screen) left(q events.Question) string {
-	if q.Deadline == 0 {
-		return ""
-	}
-	return s.w.Say(words.TimeLeft, card.Clock(q.Deadline.Time().Sub(s.o.Now())))
-}
-
 // explain writes everything that is known of a question.
 func (s *screen) explain(a *asked) {
 	q := a.question
-	deadline := s.w.Say(words.DetailNone)
-	if q.Deadline != 0 {
-		deadline = q.Deadline.Time().Local().Format(time.DateTime) + " · " + card.Line(q.DeadlineFrom)
-	}
-	s.page.together(func() {
-		for _, r := range [][2]string{
-			{s.w.Say(words.DetailRule), card.Line(q.Hook.ID)},
-			{"", card.Line(s.w.Scope(string(q.Hook.Scope))) + " " + card.Line(q.Hook.File) + ":" + itoa(q.Hook.Line)},
-			{s.w.Say(words.DetailTool), card.Line(q.Tool.Name) + " · " + card.Line(q.Tool.Kind)},
-			{s.w.Say(words.DetailKind), card.Line(s.w.Kind(string(q.Kind)))},
-			{s.w.Say(words.DetailAgent), card.Line(string(q.Agent))},
-			{s.w.Say(words.DetailPath), card.Line(q.Path)},
-			{s.w.Say(words.DetailProject), card.Line(q.ProjectPath)},
-			{s.w.Say(words.DetailDirectory), card.Line(q.Cwd)},
-			{s.w.Say(words.DetailVersion), fmt.Sprintf("%d · %s", q.Version.N, s.w.Say(words.Bytes, card.Count(q.Version.Bytes)))},
-			{"sha256", card.Line(string(q.Version.Digest))},
-			{s.w.Say(words.DetailAttempt), fmt.Sprintf("%d / 3", q.Attempt)},
-			{s.w.Say(words.DetailAsked), q.AskedAt.Time().Local().Format(time.DateTime)},
-			{s.w.Say(words.DetailDeadline), deadline},
-			{s.w.Say(words.DetailQuestion), string(q.ID)},
-			{s.w.Say(words.DetailOperation), card.Line(string(q.Operation))},
-			{s.w.Say(words.DetailSession), card.Line(string(q.Session))},
-		} {
-			s.page.labelled(r[0], r[1])
+	s.beside(func() func() {
+		c, err := s.fetch(q)
+		return func() {
+			if err != nil {
+				s.about(a.number, s.teller().Refusal(err))
+				return
+			}
+			s.page.together(func() {
+				for _, d := range s.teller().Details(q, c) {
+					s.page.labelled(d.Name, d.Text)
+				}
+			})
 		}
 	})
 }
@@ -236,11 +207,11 @@ func (s *screen) list() {
 	s.page.together(func() {
 		for _, a := range s.queue() {
 			text := s.w.Say(words.WaitingFor, card.Clock(s.o.Now().Sub(a.question.AskedAt.Time())))
-			if left := s.left(a.question); left != "" {
+			if left, _ := s.teller().Left(a.question); left != "" {
 				text += " · " + left
 			}
 			if c := a.question.ClaimedBy; c != nil && c.Frontend != s.o.Self {
-				text += " · " + s.claimed(c)
+				text += " · " + s.teller().Claimed(c)
 			}
 			s.page.row(itoa(a.number) + "  " + s.named(a.question) + "   " + text)
 		}
@@ -249,11 +220,7 @@ func (s *screen) list() {
 
 // named is one line that tells which question this is.
 func (s *screen) named(q events.Question) string {
-	name := card.Line(q.Tool.Name)
-	if q.Kind != events.KindToolCall || name == "" {
-		name = card.Line(s.w.Kind(string(q.Kind)))
-	}
-	return card.Session(q.Agent, q.ProjectPath) + "   " + name + "   " + card.Line(events.About(q.Args))
+	return card.Session(q.Agent, q.ProjectPath) + "   " + s.teller().Tool(q.Tool, q.Kind) + "   " + card.About(q.Args)
 }
 
 // queue are the open questions in the order of their numbers.

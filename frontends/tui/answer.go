@@ -45,9 +45,7 @@ func (m *Model) lockedBy(d *dialog) *events.Claim {
 
 // mayTakeOver reports whether the one who answers is the person at this
 // screen.
-func (m *Model) mayTakeOver(c *events.Claim) bool {
-	return c.Principal != "" && c.Principal == m.o.Principal()
-}
+func (m *Model) mayTakeOver(c *events.Claim) bool { return m.teller().Mine(c.Principal) }
 
 // answerable reports whether everything on the screen can be answered on it at
 // all; grace is another matter.
@@ -55,10 +53,8 @@ func (m *Model) answerable(d *dialog) bool {
 	if !d.ready() || d.sending || !m.fits() {
 		return false
 	}
-	for _, p := range d.parts {
-		if p.comparing() && p.again() || !p.card.Genuine || p.lead().Gate != events.GateHook {
-			return false
-		}
+	if text, _ := m.obstacle(d); text != "" {
+		return false
 	}
 	c := m.lockedBy(d)
 	return c == nil || m.mayTakeOver(c)
@@ -118,7 +114,7 @@ func (m *Model) gotClaim(msg claimMsg) tea.Cmd {
 	}
 	d.claims[msg.question] = claim{token: msg.claim, full: refusedWith(msg.err, events.RejectTooMany)}
 	if msg.err != nil && !d.claims[msg.question].full && d.pending == nil {
-		m.notice = notice{m.refusal(msg.err), msg.question, card.Line(d.part(msg.question).lead().Tool.Name)}
+		m.notice = notice{m.teller().Refusal(msg.err), msg.question, card.Line(d.part(msg.question).lead().Tool.Name)}
 		d.grace.begin(m.now)
 	}
 	if d.pending == nil || d.claiming() {
@@ -202,7 +198,7 @@ func (m *Model) gotAnswer(msg answerMsg) tea.Cmd {
 			failed = append(failed, r)
 			continue
 		}
-		m.settled[r.Question], m.took[r.Question] = true, msg.of[r.Question].took
+		m.settled[r.Question] = true
 	}
 	m.tell(msg, failed)
 	if len(failed) == 0 && msg.decided.text != "" {
@@ -234,18 +230,18 @@ func (m *Model) tell(msg answerMsg, failed []frontends.Result) {
 	first := msg.results[0].Question
 	if len(msg.results) == 1 {
 		if len(failed) == 1 {
-			m.notice = notice{m.refusal(failed[0].Err), first, msg.of[first].tool}
+			m.notice = notice{m.teller().Refusal(failed[0].Err), first, msg.of[first].tool}
 			return
 		}
 		m.notice, m.last = notice{}, first
-		m.ended = m.decided(m.w.Say(words.You), msg.decided.answer, msg.of[first].took)
+		m.ended = m.teller().Decided(m.o.Principal(), msg.decided.answer, msg.of[first].took)
 		return
 	}
 	var parts []string
 	if n := len(msg.results) - len(failed); n > 0 {
 		parts = append(parts, m.w.Say(words.AnsweredCount, n, m.w.Answer(string(msg.decided.answer))))
 	}
-	for _, why := range counted(failed, m.refusal) {
+	for _, why := range counted(failed, m.teller().Refusal) {
 		parts = append(parts, m.w.Say(words.RefusedCount, why.n, why.text))
 	}
 	m.notice, m.last, m.ended = notice{}, "", strings.Join(parts, " · ")

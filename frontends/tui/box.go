@@ -13,6 +13,7 @@ import (
 // gates' dialogs and the details use it.
 type box struct {
 	label string
+	wide  bool   // the label is wider than its column: it has rows of its own
 	text  string // escaped
 	raw   string // what y copies
 	bytes int
@@ -23,7 +24,8 @@ type box struct {
 	top   int   // first visible row
 	at    int   // the byte that the first layout should begin at
 
-	rows wrapped
+	names card.Rows // of a wide label, above the text
+	rows  card.Rows
 }
 
 // boxKind is how a box is drawn.
@@ -42,43 +44,50 @@ const (
 // value says that the box holds what somebody else wrote.
 func (b *box) value() bool { return b.kind < boxSentence }
 
-// layout breaks the text for a width of the text's column. The same text stays in
-// sight at another width.
-func (b *box) layout(width int) {
-	width = max(width-b.diff.margin(width), 2)
-	if b.rows.starts != nil && b.rows.width == width {
+// layout breaks the label and the text for the widths of their columns. The same text
+// stays in sight at another width.
+func (b *box) layout(labels, width int) {
+	wide, text := cells(b.label) > labels, max(width-b.diff.margin(width), 2)
+	if b.laidOut() && b.rows.Width() == text && b.wide == wide {
 		return
 	}
-	keep := b.at
-	if b.rows.starts != nil {
-		keep = b.offset()
+	keep := b.offset()
+	b.wide, b.names, b.rows = wide, card.Rows{}, wrap(b.text, text)
+	if wide {
+		b.names = wrap(b.label, width)
 	}
-	b.rows = wrap(b.text, width)
 	b.seek(keep)
 }
 
-// offset is the first byte in sight, before a layout the one that it should begin
-// at.
+func (b *box) laidOut() bool { return b.rows.Len() > 0 }
+
+// offset is the first byte of the text in sight, before a layout the one that it
+// should begin at. The bytes of a wide label count backwards from the text.
 func (b *box) offset() int {
-	if b.rows.starts == nil {
+	switch at := b.top - b.names.Len(); {
+	case !b.laidOut():
 		return b.at
+	case at < 0:
+		return b.names.Start(b.top) - len(b.label)
+	default:
+		return b.rows.Start(min(at, b.rows.Len()-1))
 	}
-	return b.rows.starts[min(b.top, b.rows.rows()-1)]
 }
 
 // seek brings a byte into the first row.
 func (b *box) seek(at int) {
-	if b.rows.starts == nil {
+	switch {
+	case !b.laidOut():
 		b.at = at
-		return
-	}
-	for b.top = 0; b.top+1 < b.rows.rows() && b.rows.starts[b.top+1] <= at; {
-		b.top++
+	case at < 0 && b.wide:
+		b.top = b.names.At(at + len(b.label))
+	default:
+		b.top = b.names.Len() + b.rows.At(at)
 	}
 }
 
 // need is how many rows the box would like.
-func (b *box) need() int { return b.rows.rows() }
+func (b *box) need() int { return b.names.Len() + b.rows.Len() }
 
 // least is how many rows it must have: one that scrolls has a line that says
 // where it stands.
@@ -108,13 +117,13 @@ func (b *box) view(m *Model, labelWidth, width, height int, current bool) []stri
 	blank := " " + pad("", labelWidth) + " "
 	for i := b.top; i < min(b.top+page, b.need()); i++ {
 		before := blank
-		if i == b.top && b.label != "" {
+		if i == b.top && b.label != "" && i >= b.names.Len() {
 			before = " " + m.style.dim.Render(pad(fitMiddle(b.label, labelWidth), labelWidth)) + " "
 		}
 		out = append(out, before+b.row(m, i, width-labelWidth-4, current))
 	}
 	if b.need() > height {
-		out = append(out, blank+b.gutter(m, false, current)+m.style.dim.Render(b.position(m.w, page, width-labelWidth-4)))
+		out = append(out, blank+m.closing(current)+m.style.dim.Render(b.position(m.w, page, width-labelWidth-4)))
 	}
 	if b.kind == boxHeading {
 		for i, line := range out {
@@ -126,10 +135,13 @@ func (b *box) view(m *Model, labelWidth, width, height int, current bool) []stri
 
 // row draws one row behind its gutter.
 func (b *box) row(m *Model, i, width int, current bool) string {
-	if b.kind == boxDiff {
+	if i < b.names.Len() {
+		return b.nameRow(m, i, width)
+	}
+	if i -= b.names.Len(); b.kind == boxDiff {
 		return b.diffRow(m, i, width, current)
 	}
-	row, continues := b.rows.row(i)
+	row, continues := b.rows.Row(i)
 	if b.endsHere(i) {
 		return "  " + m.style.dim.Render(fit("⏎ "+m.w.Say(words.EndsWithBreak), width))
 	}
@@ -144,10 +156,21 @@ func (b *box) row(m *Model, i, width int, current bool) string {
 	return ""
 }
 
+// nameRow draws one row of a wide label, behind a sign of its own: it is the agent's
+// text, and it is no value.
+func (b *box) nameRow(m *Model, i, width int) string {
+	sign := "┌ "
+	if i > 0 {
+		sign = "┊ "
+	}
+	row, _ := b.names.Row(i)
+	return m.style.dim.Render(sign) + m.markedIn(fitRow(row, width), m.style.dim)
+}
+
 // endsHere reports whether a row is what an ending line feed leaves: nothing. A
 // sign says so there. It stands outside the gutter, where no value can write.
 func (b *box) endsHere(i int) bool {
-	return b.value() && i > 0 && i == b.need()-1 && b.rows.starts[i] == len(b.text) && strings.HasSuffix(b.text, "\n")
+	return b.value() && i > 0 && i == b.rows.Len()-1 && b.rows.Start(i) == len(b.text) && strings.HasSuffix(b.text, "\n")
 }
 
 func (b *box) gutter(m *Model, continues, current bool) string {
@@ -166,6 +189,15 @@ func (b *box) gutter(m *Model, continues, current bool) string {
 		return m.style.dim.Render("┊ ")
 	}
 	return m.style.dim.Render("│ ")
+}
+
+// closing stands before the line that says where a box stands: no row of a value has
+// it, so that none can say so itself.
+func (m *Model) closing(current bool) string {
+	if current {
+		return m.style.accent.Render("┗ ")
+	}
+	return m.style.dim.Render("└ ")
 }
 
 // position tells which rows show, as fully as the width allows.

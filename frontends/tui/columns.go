@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/fermata-hitl/fermata/events"
 	"github.com/fermata-hitl/fermata/frontends/card"
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
@@ -95,14 +94,6 @@ func (m *Model) aboutCell(c cellsOf, room int) string {
 		stats = ""
 	}
 	return path + fit(c.about, max(room-cells(path)-cells(stats), 0)) + stats
-}
-
-// toolName names a tool, or what is no tool's call.
-func (m *Model) toolName(t events.Tool, kind events.Kind) string {
-	if t.Name == "" || kind != events.KindToolCall && kind != "" {
-		return m.w.Kind(string(kind))
-	}
-	return card.Line(t.Name)
 }
 
 // more counts what a list has above and below its window, "" if nothing.

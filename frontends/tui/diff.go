@@ -33,7 +33,10 @@ func newDiffBox(label string, lines []card.DiffLine) *box {
 		}
 		d.starts = append(d.starts, text.Len())
 		text.WriteString(l.Text)
-		raw.WriteString(string(l.Sign) + card.Unescape(l.Text) + "\n")
+		if l.Sign != '*' { // a patch's own line has no sign before it
+			raw.WriteByte(l.Sign)
+		}
+		raw.WriteString(card.Unescape(l.Text) + "\n")
 		highest = max(highest, l.Old, l.New)
 	}
 	if highest > 0 {
@@ -77,8 +80,12 @@ func (d *diff) at(pos int) card.DiffLine {
 // diffRow draws one row of a diff: number, sign, text. A line's further rows have
 // neither number nor sign.
 func (b *box) diffRow(m *Model, i, width int, current bool) string {
-	row, continues := b.rows.row(i)
-	l := b.diff.at(b.rows.starts[i])
+	row, continues := b.rows.Row(i)
+	l := b.diff.at(b.rows.Start(i))
+	if l.Sign == '@' { // ours: outside the gutter, where no line of a text can stand
+		before := "  " + b.diff.number(0) + "  "
+		return before + m.markedIn(fitRow(row, width+2-cells(before)), m.style.dim)
+	}
 	n := l.New
 	if l.Sign == '-' {
 		n = l.Old
@@ -87,8 +94,8 @@ func (b *box) diffRow(m *Model, i, width int, current bool) string {
 	switch {
 	case continues:
 		n, sign = 0, m.style.dim.Render("┊ ")
-	case l.Sign == '@':
-		n = 0
+	case l.Sign == '*':
+		sign = "* "
 	case l.Sign == '+':
 		sign = m.style.accent.Render("+ ")
 	case l.Sign == '-':
@@ -101,8 +108,6 @@ func (b *box) diffRow(m *Model, i, width int, current bool) string {
 		style = m.style.accent
 	case '-':
 		style = m.style.warn
-	case '@':
-		style = m.style.dim
 	}
 	text := m.markedIn(fitRow(row, width-cells(number)-2), style)
 	return b.gutter(m, false, current) + m.style.dim.Render(number) + sign + text

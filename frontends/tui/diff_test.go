@@ -52,13 +52,13 @@ func TestF7RowsOfADiff(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var lines []card.DiffLine
 		for i := range rapid.IntRange(1, 30).Draw(r, "lines") {
-			sign := rapid.SampledFrom([]byte{' ', '+', '-', '@'}).Draw(r, "sign")
+			sign := rapid.SampledFrom([]byte{' ', '+', '-', '@', '*'}).Draw(r, "sign")
 			text := fmt.Sprintf("<%d>%s", i, strings.Repeat("word ", rapid.IntRange(0, 30).Draw(r, "words")))
 			lines = append(lines, card.DiffLine{Sign: sign, Text: text, Old: i + 1, New: i + 2})
 		}
 		b := newDiffBox("diff", lines)
 		width := rapid.IntRange(14, 120).Draw(r, "width")
-		b.layout(width)
+		b.layout(0, width)
 		rows := b.view(m, 4, width+8, b.need(), false)
 		at := 0
 		for i, l := range lines {
@@ -69,7 +69,7 @@ func TestF7RowsOfADiff(t *testing.T) {
 			if at == len(rows) {
 				r.Fatalf("line %d is not drawn in %d", i, width)
 			}
-			sign := map[byte]string{' ': "  ", '+': "+ ", '-': "− ", '@': "  "}[l.Sign]
+			sign := map[byte]string{' ': "  ", '+': "+ ", '-': "− ", '@': "  ", '*': "* "}[l.Sign]
 			row := ansi.Strip(rows[at])
 			if before, _, _ := strings.Cut(row, mark); !strings.HasSuffix(before, sign) {
 				r.Fatalf("line %d %q stands behind %q", i, l.Sign, before)

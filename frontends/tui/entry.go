@@ -83,7 +83,7 @@ func (e *entry) view(s styles, width, rows int) []string {
 		after = strings.TrimPrefix(after, under)
 	}
 	w := wrap(before+under+after, width-2) // a column at either end for the ellipsis
-	if rows == 1 || w.rows() == 1 {
+	if rows == 1 || w.Len() == 1 {
 		before = fitLeft(before, width-cells(under))
 		return []string{before + s.cursor.Render(under) + fit(after, width-cells(before)-cells(under))}
 	}
@@ -92,24 +92,21 @@ func (e *entry) view(s styles, width, rows int) []string {
 
 // paragraph draws the rows around the cursor, which stands on size bytes of the
 // text. An ellipsis says that there is more above or below.
-func paragraph(s styles, w wrapped, cursor, size, rows int) []string {
-	at := 0
-	for at+1 < w.rows() && w.starts[at+1] <= cursor {
-		at++
-	}
-	rows = min(rows, w.rows())
+func paragraph(s styles, w card.Rows, cursor, size, rows int) []string {
+	at := w.At(cursor)
+	rows = min(rows, w.Len())
 	top := max(at-rows+1, 0)
 	var out []string
 	for i := top; i < top+rows; i++ {
-		row, _ := w.row(i)
-		if from := cursor - w.starts[i]; i == at {
+		row, _ := w.Row(i)
+		if from := cursor - w.Start(i); i == at {
 			to := min(from+size, len(row))
 			row = row[:from] + s.cursor.Render(row[from:to]) + row[to:]
 		}
 		if i == top && top > 0 {
 			row = "…" + row
 		}
-		if i == top+rows-1 && i+1 < w.rows() {
+		if i == top+rows-1 && i+1 < w.Len() {
 			row += "…"
 		}
 		out = append(out, row)

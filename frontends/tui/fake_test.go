@@ -43,6 +43,7 @@ type desk struct {
 	hold     chan struct{}                 // when set, claims wait for it
 	refuse   *events.Refused               // what the core says to everything
 	refusals map[events.ID]*events.Refused // what it says to an answer to one question
+	silent   bool                          // no core answers what is sent to it
 	inputs   int
 	changed  func()
 }
@@ -96,7 +97,18 @@ func (d *desk) Claim(ctx context.Context, id events.ID) (uint64, error) {
 	return 500 + n, nil
 }
 
-func (d *desk) Release(_ context.Context, id events.ID, _ uint64) error {
+// unheard waits as a call does while no core answers.
+func (d *desk) unheard(ctx context.Context) {
+	d.mu.Lock()
+	silent := d.silent
+	d.mu.Unlock()
+	if silent {
+		<-ctx.Done()
+	}
+}
+
+func (d *desk) Release(ctx context.Context, id events.ID, _ uint64) error {
+	d.unheard(ctx)
 	d.mu.Lock()
 	d.released = append(d.released, id)
 	d.mu.Unlock()
@@ -104,7 +116,8 @@ func (d *desk) Release(_ context.Context, id events.ID, _ uint64) error {
 	return nil
 }
 
-func (d *desk) AnswerAll(_ context.Context, list []events.Respond) []frontends.Result {
+func (d *desk) AnswerAll(ctx context.Context, list []events.Respond) []frontends.Result {
+	d.unheard(ctx)
 	var results []frontends.Result
 	for _, r := range list {
 		d.mu.Lock()

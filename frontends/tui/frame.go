@@ -42,7 +42,7 @@ func (m *Model) arrange(d *dialog) frameOf {
 	}
 	width := m.width - f.labels - 5
 	for _, b := range d.all() {
-		b.layout(width)
+		b.layout(f.labels, width)
 	}
 	if d.reason != nil {
 		f.reason = min(d.reason.need(), m.reasonRows())
@@ -190,14 +190,18 @@ func (m *Model) reasonRows() int {
 	return 1
 }
 
+// labelWidth is the width of the column of names. A name that is wider than the
+// column may get has rows of its own, so that it is never cut.
 func (m *Model) labelWidth(d *dialog) int {
-	widest := max(cells(m.w.Say(words.AskedBy)), cells(m.w.Say(words.Reason)))
-	for _, b := range d.values { // none while they are fetched
-		widest = max(widest, cells(b.label))
-	}
-	most := 10
+	most := 12
 	if m.width >= 60 {
 		most = m.width / 4
+	}
+	widest := max(cells(m.w.Say(words.AskedBy)), cells(m.w.Say(words.Reason)))
+	for _, b := range d.values { // none while they are fetched
+		if n := cells(b.label); n <= most {
+			widest = max(widest, n)
+		}
 	}
 	return min(widest, most)
 }

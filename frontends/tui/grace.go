@@ -10,9 +10,12 @@ import "time"
 const (
 	graceDrawn = 500 * time.Millisecond
 	graceQuiet = 500 * time.Millisecond
-	// frame is how long the screen may take to be drawn after the model has
-	// changed: the time that the question is drawn counts from its end.
+	// frame is how long the terminal may take to show what was drawn: the time that
+	// the question is on the screen counts from its end.
 	frame = 50 * time.Millisecond
+	// slow is how long a message may keep the program busy. What was typed meanwhile
+	// is read only then, as if it had just been typed.
+	slow = 100 * time.Millisecond
 	// stopped is a silence that a running program cannot have while it counts
 	// seconds: it slept, and keys may have gathered meanwhile.
 	stopped = 3 * time.Second
@@ -24,17 +27,42 @@ type grace struct {
 	drawn time.Time // when it was certainly on the screen
 	key   time.Time // when the last key came that did not count
 	live  bool
+	shut  bool // something else has the terminal: nothing counts until another begins
 }
 
-// begin starts the grace of what will be drawn now.
-func (g *grace) begin(now time.Time) { *g = grace{drawn: now.Add(frame), key: now} }
+// begin starts the grace of what will be drawn; its time counts from then on.
+func (g *grace) begin(now time.Time) { *g = grace{key: now} }
+
+// painted notes that it has been drawn.
+func (g *grace) painted(now time.Time) {
+	if g.drawn.IsZero() {
+		g.drawn = now.Add(frame)
+	}
+}
+
+// paint notes what a frame, which has just been made, shows of a dialog. An agent
+// chooses how long that takes: a huge value can be slow to lay out.
+func (m *Model) paint() {
+	now, d := m.o.Now(), m.dialog
+	busy := m.busy && now.Sub(m.now) > slow
+	m.busy = false
+	if d == nil || d.grace.shut {
+		return
+	}
+	if !m.fits() || busy {
+		d.grace.begin(now)
+	}
+	if m.fits() {
+		d.grace.painted(now)
+	}
+}
 
 // left is how long keys will still not count.
 func (g *grace) left(now time.Time) time.Duration {
 	if g.live {
 		return 0
 	}
-	if g.drawn.IsZero() {
+	if g.drawn.IsZero() || g.shut {
 		return graceDrawn + frame
 	}
 	return max(g.drawn.Add(graceDrawn).Sub(now), g.key.Add(graceQuiet).Sub(now), 0)

@@ -155,7 +155,7 @@ func TestF9EachQuestionHasItsOwnGrace(t *testing.T) {
 func TestF9AStoppedProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk()
-		m := New(t.Context(), Options{Client: d, Inbox: d, Self: self, Words: words.In(words.English)})
+		m := New(t.Context(), Options{Client: d, Inbox: d, Self: self, Principal: func() string { return "uid:1000" }, Words: words.In(words.English)})
 		d.ask(push())
 		m.Update(changedMsg{})
 		<-time.After(time.Hour) // fake time: the ticks that would come are never delivered
@@ -179,7 +179,7 @@ func TestF9NoEarlyKeyAnswers(t *testing.T) {
 		clock := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		d := newDesk()
 		m := New(t.Context(), Options{
-			Client: d, Inbox: d, Self: self, Words: words.In(words.English), Now: func() time.Time { return clock },
+			Client: d, Inbox: d, Self: self, Principal: func() string { return "uid:1000" }, Words: words.In(words.English), Now: func() time.Time { return clock },
 		})
 		m.width, m.height = width, height
 		d.ask(push())
@@ -319,4 +319,87 @@ func TestF9SwapAtEachKey(t *testing.T) {
 			})
 		}
 	}
+}
+
+// stepped is a screen whose clock moves only when the test says so.
+func stepped(t *testing.T) (m *Model, d *desk, pass func(time.Duration)) {
+	clock := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	d = newDesk()
+	m = New(t.Context(), Options{
+		Client: d, Inbox: d, Self: self, Principal: func() string { return "uid:1000" }, Now: func() time.Time { return clock },
+	})
+	return m, d, func(by time.Duration) { clock = clock.Add(by) }
+}
+
+// TestF9WhatIsSlowToDrawTakesNoKeysThatWereTypedBefore: an agent chooses how long its
+// question takes to lay out, and what is typed meanwhile is read only afterwards.
+func TestF9WhatIsSlowToDrawTakesNoKeysThatWereTypedBefore(t *testing.T) {
+	press := func(m *Model, d *desk) int {
+		if _, cmd := m.Update(tea.KeyPressMsg{Code: 'c', Text: "c"}); m.dialog.sending {
+			_ = cmd
+			return 1
+		}
+		m.View()
+		return len(d.answers)
+	}
+	t.Run("the question itself", func(t *testing.T) {
+		m, d, pass := stepped(t)
+		d.questions = []events.Question{push()}
+		m.Update(changedMsg{})
+		pass(700 * time.Millisecond)
+		m.View()
+		for range 3 {
+			if pass(time.Millisecond); press(m, d) != 0 {
+				t.Fatal("a key from before the question was drawn answered it")
+			}
+		}
+		pass(graceDrawn + 2*frame)
+		if press(m, d) != 1 {
+			t.Error("keys do not count after the grace")
+		}
+	})
+	t.Run("something else, later", func(t *testing.T) {
+		m, d, pass := stepped(t)
+		d.questions = []events.Question{push()}
+		m.Update(changedMsg{})
+		m.View()
+		pass(100 * time.Millisecond)
+		m.Update(changedMsg{})
+		pass(600 * time.Millisecond) // a key is typed here
+		m.View()
+		if press(m, d) != 0 {
+			t.Error("a key that was typed within the grace answered")
+		}
+	})
+}
+
+// TestF9AQuestionThatNoWindowCouldShowHasItsGraceWhenItIsDrawn: it waited behind "too
+// small", and nobody has read it.
+func TestF9AQuestionThatNoWindowCouldShowHasItsGraceWhenItIsDrawn(t *testing.T) {
+	bubble(t, 30, 6, func(tm *terminal) {
+		tm.ask(push())
+		tm.wait(5 * time.Second)
+		if len(tm.desk.drawn) != 0 {
+			t.Error("reported as drawn")
+		}
+		tm.press("o", "c")
+		tm.send(tea.WindowSizeMsg{Width: 80, Height: 24})
+		tm.press("c", "c")
+		if len(tm.desk.answers) != 0 {
+			t.Fatal("a key from before it could be read answered")
+		}
+		tm.settle()
+		if len(tm.desk.drawn) != 1 {
+			t.Errorf("drawn %d times", len(tm.desk.drawn))
+		}
+		tm.press("c")
+		one(t, tm)
+	})
+	bubble(t, 30, 6, func(tm *terminal) {
+		tm.ask(push())
+		tm.press("q")
+		if !tm.quit {
+			t.Error("a window that is too small cannot be left")
+		}
+	})
 }

@@ -2,11 +2,8 @@ package tui
 
 import (
 	"cmp"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -28,14 +25,6 @@ func (m *Model) readHistory() {
 	m.history.lines = m.o.Inbox.Lines()
 	slices.Reverse(m.history.lines)
 	m.filterHistory()
-	if len(m.took) <= 2*len(m.history.lines)+100 {
-		return
-	}
-	told := map[events.ID]bool{}
-	for _, l := range m.history.lines {
-		told[l.Question] = true
-	}
-	maps.DeleteFunc(m.took, func(id events.ID, _ time.Duration) bool { return !told[id] })
 }
 
 // filterHistory lets the filter choose among the lines, and keeps the cursor on the
@@ -73,8 +62,8 @@ func (m *Model) lineText(l events.Line) string {
 		hook = l.Hook.ID
 	}
 	return strings.ToLower(strings.Join([]string{
-		string(l.Agent), l.ProjectPath, m.toolName(l.Tool, l.Kind), l.Tool.Name, l.Tool.Kind, l.About, l.Path, hook,
-		l.Text, m.receipt(l), m.short(l)[0], string(l.Code), string(l.EndReason), string(l.Outcome),
+		string(l.Agent), l.ProjectPath, m.teller().Tool(l.Tool, l.Kind), l.Tool.Name, l.Tool.Kind, l.About, l.Path, hook,
+		l.Text, m.teller().Receipt(l), m.short(l)[0], string(l.Code), string(l.EndReason), string(l.Outcome),
 	}, "\n"))
 }
 
@@ -104,9 +93,9 @@ func (m *Model) earlierRows(room, line int) []string {
 }
 
 func (m *Model) lineRow(l events.Line, current bool) string {
-	sign := m.style.dim.Render(m.signOf(l))
+	sign := m.style.dim.Render(card.Sign(l))
 	style := m.style.dim
-	if m.alarming(l) {
+	if card.RanOther(l) {
 		style = m.style.warn
 	}
 	right := m.short(l)
@@ -114,65 +103,9 @@ func (m *Model) lineRow(l events.Line, current bool) string {
 		right[i] = style.Render(text)
 	}
 	return m.columns(leadOf(sign, false, current, m.style), cellsOf{
-		agent: string(l.Agent), project: l.ProjectPath, tool: m.toolName(l.Tool, l.Kind), path: m.shortPath(l.Path),
+		agent: string(l.Agent), project: l.ProjectPath, tool: m.teller().Tool(l.Tool, l.Kind), path: m.shortPath(l.Path),
 		about: card.Line(l.About), right: right, dim: true,
 	}, current)
-}
-
-// alarming says that something else ran than was allowed.
-func (m *Model) alarming(l events.Line) bool {
-	return l.Ran != "" && l.Committed != "" && l.Ran != l.Committed
-}
-
-// signOf is the sign of an operation in the history.
-func (m *Model) signOf(l events.Line) string {
-	switch l.State {
-	case events.LineAborted:
-		return "–"
-	case events.LineRefused:
-		switch l.Code {
-		case events.CodeTimedOut, events.CodeUnavailable:
-			return "⌛"
-		case events.CodeEnded:
-			return "–"
-		}
-		return "✕"
-	case events.LineCommitted, events.LineDelivered:
-		return "●"
-	}
-	if l.Question == "" {
-		return "·"
-	}
-	return "✓"
-}
-
-// decisionTook is how long a question was open before it ended, 0 if that is not known.
-func (m *Model) decisionTook(l events.Line) time.Duration {
-	if l.AskedAt == 0 || l.EndedAt < l.AskedAt {
-		return m.took[l.Question]
-	}
-	return l.EndedAt.Time().Sub(l.AskedAt.Time())
-}
-
-// receipt tells what became of an operation, step by step.
-func (m *Model) receipt(l events.Line) string {
-	return strings.Join(append([]string{m.verdict(l)}, m.became(l)...), " → ")
-}
-
-// became are the steps behind the decision.
-func (m *Model) became(l events.Line) []string {
-	switch l.State {
-	case events.LineCommitted:
-		return []string{m.w.Say(words.Sent)}
-	case events.LineDelivered:
-		return []string{m.w.Say(words.Delivered)}
-	case events.LineFinished:
-		if l.Outcome == events.OutcomeUnknown {
-			return []string{m.ran(l)}
-		}
-		return []string{m.w.Say(words.Delivered), m.ran(l)}
-	}
-	return nil
 }
 
 // short has ways to write the receipt in a row of the list, the longest first: the
@@ -180,9 +113,9 @@ func (m *Model) became(l events.Line) []string {
 func (m *Model) short(l events.Line) []string {
 	switch {
 	case l.State == events.LineRefused && l.Code == events.CodeDeclined && l.Text != "" && l.Who != "":
-		return []string{m.w.Say(words.SaidWords, m.who(l.Who), card.Line(l.Text))}
+		return []string{m.w.Say(words.SaidWords, m.teller().Who(l.Who), card.Line(l.Text))}
 	case l.State == events.LineRefused, l.State == events.LineAborted:
-		return []string{m.verdict(l), m.w.Code(string(cmp.Or(l.Code, events.CodeEnded)))}
+		return []string{m.teller().Verdict(l), m.w.Code(string(cmp.Or(l.Code, events.CodeEnded)))}
 	}
 	who, whoShort := m.decider(l)
 	step, stepShort := m.lastStep(l)
@@ -192,16 +125,16 @@ func (m *Model) short(l events.Line) []string {
 // decider names who let an operation go on, with what else there is to say and
 // without: a person, or the rule that needed none.
 func (m *Model) decider(l events.Line) (long, short string) {
-	who := m.who(l.Who)
-	switch took := m.decisionTook(l); {
-	case l.Who != "" && took > 0 && who == m.w.Say(words.You):
+	who := m.teller().Who(l.Who)
+	switch took := card.DecisionTook(l); {
+	case l.Who != "" && took > 0 && m.teller().Mine(l.Who):
 		return m.w.Say(words.YouTook, card.Took(took, m.w)), who
 	case l.Who != "" && took > 0:
 		return m.w.Say(words.WhoTook, who, card.Took(took, m.w)), who
 	case l.Who == "" && l.Hook != nil:
-		return m.verdict(l), m.w.Say(words.RuleShort, card.Line(l.Hook.ID))
+		return m.teller().Verdict(l), m.w.Say(words.RuleShort, card.Line(l.Hook.ID))
 	case l.Who == "":
-		return m.verdict(l), m.verdict(l)
+		return m.teller().Verdict(l), m.teller().Verdict(l)
 	}
 	return who, who
 }
@@ -216,74 +149,10 @@ func (m *Model) lastStep(l events.Line) (long, short string) {
 	}
 	text := m.w.Outcome(string(l.Outcome))
 	switch {
-	case m.alarming(l):
+	case card.RanOther(l):
 		return m.w.Say(words.OtherDigest, text), m.w.Say(words.NotAllowed)
 	case l.Took > 0 && (l.Outcome == events.OutcomeOK || l.Outcome == events.OutcomeFailed):
-		return m.w.Say(words.WhoTook, text, m.lasted(l.Took)), text
+		return m.w.Say(words.WhoTook, text, m.teller().Lasted(l.Took)), text
 	}
 	return text, text
-}
-
-// verdict tells who or what decided.
-func (m *Model) verdict(l events.Line) string {
-	switch {
-	case l.State == events.LineAborted || l.Code == events.CodeEnded:
-		if l.EndReason == "" {
-			return m.w.Code(string(events.CodeEnded))
-		}
-		return m.w.Because(m.w.Code(string(events.CodeEnded)), m.w.End(string(l.EndReason)))
-	case l.Code == events.CodeDeclined && l.Who != "":
-		return m.decided(m.who(l.Who), events.AnswerCancel, m.decisionTook(l))
-	case l.Code == events.CodeTimedOut && m.decisionTook(l) > 0:
-		return m.w.Say(words.NoAnswerIn, card.Clock(m.decisionTook(l)))
-	case l.Code != "" && l.Code != events.CodeChecked:
-		return m.refusedBy(l)
-	case l.Who != "":
-		return m.decided(m.who(l.Who), events.AnswerContinue, m.decisionTook(l))
-	case l.Hook != nil:
-		return m.w.Say(words.RuleDecided, card.Line(l.Hook.ID))
-	}
-	return m.w.Say(words.NoQuestion)
-}
-
-// refusedBy tells why an operation was refused without a person's word, and which
-// rule it was.
-func (m *Model) refusedBy(l events.Line) string {
-	code := m.w.Code(string(l.Code))
-	switch {
-	case l.Hook == nil || l.Code == events.CodeUnavailable:
-		return code
-	case l.Code == events.CodeBlocked:
-		return m.w.Say(words.RuleRefused, card.Line(l.Hook.ID))
-	}
-	return m.w.Because(code, card.Line(l.Hook.ID))
-}
-
-// ran tells what the agent reported, how large it was and whether it is what was
-// allowed.
-func (m *Model) ran(l events.Line) string {
-	text := m.w.Outcome(string(l.Outcome))
-	if l.Outcome != events.OutcomeOK && l.Outcome != events.OutcomeFailed {
-		return text
-	}
-	if l.Bytes > 0 {
-		text = m.w.Say(words.RanBytes, text, card.Count(l.Bytes))
-	}
-	switch {
-	case l.Ran == "" || l.Committed == "":
-	case l.Ran == l.Committed:
-		text = m.w.Say(words.SameDigest, text)
-	default:
-		text = m.w.Say(words.OtherDigest, text)
-	}
-	return text
-}
-
-// lasted writes how long something ran, given in microseconds.
-func (m *Model) lasted(micros int64) string {
-	d := time.Duration(micros) * time.Microsecond
-	if d < time.Second {
-		return m.w.Say(words.Milliseconds, strconv.FormatInt(max(d.Milliseconds(), 1), 10))
-	}
-	return card.Took(d, m.w)
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/fermata-hitl/fermata/events"
+	"github.com/fermata-hitl/fermata/frontends/card"
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
@@ -36,7 +37,7 @@ func TestF11ReceiptsTellWhatBecameOfIt(t *testing.T) {
 	m := reader(t.Context(), words.English)
 	lines := someLines()
 	for _, l := range lines {
-		got := [3]string{m.signOf(l), m.short(l)[0], m.receipt(l)}
+		got := [3]string{card.Sign(l), m.short(l)[0], m.teller().Receipt(l)}
 		if got != want[l.Tool.Name] {
 			t.Errorf("%s: %q, want %q", l.Tool.Name, got, want[l.Tool.Name])
 		}
@@ -52,7 +53,7 @@ func TestF11ReceiptsTellWhatBecameOfIt(t *testing.T) {
 					t.Errorf("%s: %q", l.Tool.Name, short)
 				}
 			}
-			if m.alarming(l) != strings.Contains(short[len(short)-1], "not what was allowed") {
+			if card.RanOther(l) != strings.Contains(short[len(short)-1], "not what was allowed") {
 				t.Errorf("%s: the warning gives way: %q", l.Tool.Name, short)
 			}
 		}

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ type hooks struct {
 	runs    []events.RunLine
 	numbers map[events.ID]int // by run, in the order in which they were heard of
 	counted int
+	names   int       // columns of the widest name so far: the column never shrinks
 	run     events.ID // under the cursor; "" follows the newest
 	output  output
 }
@@ -41,6 +43,7 @@ func (m *Model) readRuns() tea.Cmd {
 		if h.numbers[r.Run] == 0 {
 			h.counted++
 			h.numbers[r.Run] = h.counted
+			h.names = max(h.names, cells(card.Line(r.Hook.ID)))
 		}
 	}
 	if len(h.numbers) > 2*len(h.runs)+100 {
@@ -116,11 +119,7 @@ var hooksKeys = []button{
 
 // nameWidth is that of the column of names: times stand close to them.
 func (m *Model) nameWidth() int {
-	widest := 20
-	for _, r := range m.hooks.runs {
-		widest = max(widest, len(r.Hook.ID))
-	}
-	return min(widest, m.width-leadWidth-timeWidth-numberWidth-6)
+	return min(max(m.hooks.names, 20), m.width-leadWidth-timeWidth-numberWidth-6)
 }
 
 // The columns of a run's number and time.
@@ -189,7 +188,7 @@ func (m *Model) runTime(r events.RunLine) string {
 	case r.Micros == 0:
 		return ""
 	}
-	return m.lasted(r.Micros)
+	return m.teller().Lasted(r.Micros)
 }
 
 func (m *Model) runOnScreen() (events.RunLine, bool) {
@@ -228,7 +227,7 @@ func (m *Model) gotOutput(msg outputMsg) {
 	}
 	o.reply, o.text = msg.reply, ""
 	if msg.err != nil {
-		o.text = m.refusal(msg.err)
+		o.text = m.teller().Refusal(msg.err)
 	}
 }
 
@@ -260,27 +259,28 @@ func (m *Model) runFields(r events.RunLine) []field {
 	if r.Attempt > 0 {
 		add(strconv.Itoa(r.Attempt), words.DetailAttempt)
 	}
-	if exited(r) {
+	if exited(r) && ranProcess(r) {
 		add(strconv.Itoa(r.Exit), words.FieldExit)
 	}
 	if r.State == events.RunEnded && r.Micros > 0 {
-		add(m.lasted(r.Micros), words.FieldTook)
+		add(m.teller().Lasted(r.Micros), words.FieldTook)
 	}
 	if r.Waited > 0 {
-		add(m.lasted(r.Waited), words.FieldWaited)
+		add(m.teller().Lasted(r.Waited), words.FieldWaited)
 	}
 	add(r.At.Time().Local().Format(time.DateTime), words.FieldAt)
 	o := m.hooks.output
 	add(card.Escape(o.reply.Reason), words.Reason)
-	stderr := card.Escape(o.reply.Stderr)
-	switch {
-	case o.text != "":
-		stderr = o.text
-	case stderr == "":
-		stderr = m.w.Say(words.Empty)
+	if ranProcess(r) {
+		add(cmp.Or(o.text, card.Escape(o.reply.Stderr), m.w.Say(words.Empty)), words.FieldStderr)
 	}
-	add(stderr, words.FieldStderr)
 	return fields
+}
+
+// ranProcess tells a program's run from that of a rule that is a verdict by itself,
+// which takes no time and writes nothing.
+func ranProcess(r events.RunLine) bool {
+	return r.State == events.RunRunning || r.Micros > 0 || r.Outcome != "" && r.Outcome != events.RunOK
 }
 
 // exited says that the run's process ended by itself, with a status.

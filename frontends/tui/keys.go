@@ -25,7 +25,7 @@ const (
 // gets past the grace; only Ctrl+C always ends the program.
 func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	if k.String() == "ctrl+c" {
-		return tea.Sequence(m.release(), tea.Quit)
+		return tea.Quit // the core hears that this screen goes, and frees its claims
 	}
 	m.o.Client.Input()
 	d := m.dialog
@@ -36,17 +36,41 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 		}
 		return m.listKey(k)
 	}
-	if !d.grace.takes(m.now) {
+	if !m.fits() {
+		return m.hiddenKey(k.String())
+	}
+	// Words are no answer, so they are never lost; what sends them is one.
+	counts := d.grace.takes(m.now)
+	if !counts && (!d.composing || k.String() == "enter") {
 		return nil
 	}
 	m.notice = notice{}
-	if d.composing {
+	switch {
+	case d.composing:
 		return m.composerKey(d, k)
-	}
-	if d.sending {
-		return nil
+	case d.sending:
+		return m.sendingKey(d, k.String())
 	}
 	return m.dialogKey(d, k.String())
+}
+
+// hiddenKey takes a key while the window is too small to show the question.
+func (m *Model) hiddenKey(key string) tea.Cmd {
+	if key == "q" {
+		return tea.Quit
+	}
+	return nil
+}
+
+// sendingKey takes a key while an answer is on its way: one may always leave.
+func (m *Model) sendingKey(d *dialog, key string) tea.Cmd {
+	switch key {
+	case "q":
+		return tea.Quit
+	case "esc":
+		return m.back(d)
+	}
+	return nil
 }
 
 // paste goes into a line that is being written and nowhere else.
@@ -56,8 +80,11 @@ func (m *Model) paste(p tea.PasteMsg) {
 	switch {
 	case d == nil && m.list.filtering:
 		m.list.filter.write(p)
-	case d != nil && d.grace.takes(m.now) && d.composing:
-		d.input.write(p)
+	case d != nil && m.fits():
+		d.grace.takes(m.now)
+		if d.composing {
+			d.input.write(p)
+		}
 	}
 }
 
@@ -68,7 +95,7 @@ func (m *Model) dialogKey(d *dialog, key string) tea.Cmd {
 	case "n", "N":
 		return m.turn(key == "n")
 	case "q":
-		return tea.Sequence(m.release(), tea.Quit)
+		return tea.Quit
 	case "c":
 		return m.answer(d, events.AnswerContinue, "")
 	case "x":
@@ -136,10 +163,15 @@ func (m *Model) back(d *dialog) tea.Cmd {
 		return nil
 	}
 	if m.o.Question != "" {
-		return tea.Sequence(m.release(), tea.Quit)
+		return tea.Quit
 	}
 	for _, q := range m.questions {
 		m.later[q.ID] = true
+	}
+	if d.sending { // the answer on its way needs the claims
+		m.aside.keep(d)
+		m.dialog = nil
+		return nil
 	}
 	return m.leave()
 }

@@ -1,9 +1,7 @@
 package tui
 
 import (
-	"errors"
 	"strings"
-	"time"
 
 	"github.com/fermata-hitl/fermata/events"
 	"github.com/fermata-hitl/fermata/frontends/card"
@@ -31,62 +29,25 @@ func (m *Model) noticeText() string {
 func (m *Model) lastText() string {
 	for _, l := range m.history.lines {
 		if m.last != "" && l.Question == m.last {
-			return m.receipt(l)
+			return m.teller().Receipt(l)
 		}
 	}
 	return m.ended
 }
 
-// who names a principal; the person at this screen is you.
-func (m *Model) who(principal string) string {
-	if principal != "" && principal == m.o.Principal() {
-		return m.w.Say(words.You)
-	}
-	return card.Line(principal)
+func (m *Model) about(q events.Question) string {
+	return strings.TrimSpace(m.teller().Tool(q.Tool, q.Kind) + "  " + m.summary(q))
 }
 
-func (m *Model) about(q events.Question) string {
-	return strings.TrimSpace(m.toolName(q.Tool, q.Kind) + "  " + m.summary(q))
+// teller tells in words what became of things, to the person at this screen.
+func (m *Model) teller() card.Teller {
+	return card.Teller{Words: m.w, Self: m.o.Self, Principal: m.o.Principal(), Home: m.o.Home, Now: m.now}
 }
 
 // endText tells in words how the question of a card ended.
 func (m *Model) endText(c *card.Card, end events.End) string {
-	title := ""
-	if c != nil {
-		title = c.Title + " · "
+	if c == nil {
+		return m.teller().Ended(end)
 	}
-	if end.Result == events.ResultAnswered && end.Who != "" {
-		return title + m.decided(m.who(end.Who), end.Answer, 0)
-	}
-	return title + m.w.Say(words.Ended, m.w.End(string(end.Reason)))
-}
-
-// decided tells who chose what, after how long if that is known.
-func (m *Model) decided(who string, a events.Answer, took time.Duration) string {
-	text := m.w.Say(words.Decided, who, m.w.Answer(string(a)))
-	if who == m.w.Say(words.You) {
-		text = m.w.Say(words.YouDecided, m.w.Answer(string(a)))
-	}
-	if took > 0 {
-		text = m.w.Say(words.After, text, card.Took(took, m.w))
-	}
-	return text
-}
-
-// refusal tells why the core said no, or why it could not be asked.
-func (m *Model) refusal(err error) string {
-	var r *events.Refused
-	if !errors.As(err, &r) {
-		return m.w.Say(words.SendFailed, card.Line(err.Error()))
-	}
-	text := m.w.Reject(string(r.Code))
-	if r.EndReason != "" {
-		text = m.w.Because(text, m.w.End(string(r.EndReason)))
-	}
-	if r.Who != "" && r.Answer != "" {
-		text = m.w.Because(text, m.decided(m.who(r.Who), r.Answer, 0))
-	} else if r.Who != "" {
-		text = m.w.Say(words.TookAnswer, text, m.who(r.Who))
-	}
-	return text
+	return c.Title + " · " + m.teller().Ended(end)
 }

@@ -147,6 +147,7 @@ func TestB125ChineseHistory(t *testing.T) {
 		tm.desk.change(func() {
 			tm.desk.lines = []events.Line{{
 				Operation: "op-q1", Question: "q1", State: "finished", Who: "uid:1000", At: now(),
+				AskedAt: now() - 2_500_000, EndedAt: now(),
 				Outcome: events.OutcomeOK, Ran: "d", Committed: "d", Bytes: 22,
 			}}
 		})
@@ -167,6 +168,7 @@ func TestF11TheNextQuestionHasNothingOfTheLast(t *testing.T) {
 			tm.ask(tricky())
 			tm.wait(2500 * time.Millisecond)
 			tm.press("c")
+			line.AskedAt, line.EndedAt = now()-2_500_000, now()
 			tm.desk.change(func() { tm.desk.lines = []events.Line{line} })
 			tm.settle()
 			if tm.m.dialog == nil || tm.m.dialog.lead().ID != "q4" || strings.Contains(tm.text(), "continued") {
@@ -265,7 +267,7 @@ func TestStatesNeedNoColours(t *testing.T) {
 }
 
 func TestTimeLeftWarnsInItsLastFifth(t *testing.T) {
-	m := New(t.Context(), Options{Now: time.Now})
+	m := New(t.Context(), Options{Now: time.Now, Principal: func() string { return "uid:1000" }})
 	m.now = time.Unix(1000, 0)
 	for _, c := range []struct {
 		asked, deadline int64

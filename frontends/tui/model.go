@@ -23,6 +23,7 @@ type Model struct {
 
 	width, height int
 	now           time.Time // when the current message came
+	busy          bool      // its frame has not been drawn yet
 	counting      bool      // a tick of the seconds is on its way
 
 	questions []events.Question // open and not answered here, the oldest first
@@ -41,9 +42,8 @@ type Model struct {
 	aside   aside              // what was put aside keeps its place
 	later   map[events.ID]bool // put aside with Esc: not opened by itself
 	settled map[events.ID]bool // answered here, not yet gone from the inbox
-	took    map[events.ID]time.Duration
-	last    events.ID // the question whose end the list's bottom line tells
-	ended   string    // that end in words, until a line of its operation says more
+	last    events.ID          // the question whose end the list's bottom line tells
+	ended   string             // that end in words, until a line of its operation says more
 	notice  notice
 	draft   string // words that were not sent
 
@@ -91,7 +91,7 @@ func New(ctx context.Context, o Options) *Model {
 	o = o.filled()
 	return &Model{
 		ctx: ctx, o: o, w: o.Words, style: newStyles(true), width: 80, height: 24,
-		later: map[events.ID]bool{}, settled: map[events.ID]bool{}, took: map[events.ID]time.Duration{},
+		later: map[events.ID]bool{}, settled: map[events.ID]bool{},
 		summaries: map[events.ID]string{}, waiting: newWaiting(), hooks: newHooks(), captures: true,
 		bell: bell{started: events.At(o.Now()), key: o.Now()}, // whoever started it is there
 	}
@@ -105,7 +105,7 @@ func (m *Model) changed() tea.Msg { return changedMsg{} }
 // Update implements [tea.Model].
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	before, shown := m.now, m.dialog
-	m.now = m.o.Now()
+	m.now, m.busy = m.o.Now(), true
 	if m.dialog != nil && m.counting && m.now.Sub(before) > stopped {
 		m.dialog.grace.begin(m.now)
 	}
@@ -150,10 +150,7 @@ func (m *Model) handle(msg tea.Msg) tea.Cmd {
 func (m *Model) handleTerminal(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		m.width, m.height = msg.Width, msg.Height
-		if d := m.dialog; d != nil && d.details != nil {
-			d.details.layout(m.width - detailMargin)
-		}
+		return m.resize(msg)
 	case tea.BackgroundColorMsg:
 		m.style = newStyles(msg.IsDark())
 	case tea.FocusMsg:
@@ -176,6 +173,23 @@ func (m *Model) handleTerminal(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
+// resize takes the window's size. A question that it could not show is drawn now.
+func (m *Model) resize(msg tea.WindowSizeMsg) tea.Cmd {
+	hidden := !m.fits()
+	m.width, m.height = msg.Width, msg.Height
+	d := m.dialog
+	if d == nil {
+		return nil
+	}
+	if d.details != nil {
+		d.details.layout(0, m.width-detailMargin)
+	}
+	if !hidden || !m.fits() {
+		return nil
+	}
+	return tea.Tick(frame, func(time.Time) tea.Msg { return drawnMsg{d} })
+}
+
 // schedule asks to be woken when something on the screen changes by time
 // alone: each second while somebody waits, and at the end of a grace. An empty
 // list sleeps.
@@ -185,7 +199,7 @@ func (m *Model) schedule() tea.Cmd {
 		m.counting = true
 		cmds = append(cmds, tea.Tick(time.Second, func(time.Time) tea.Msg { return secondMsg{} }))
 	}
-	if d := m.dialog; d != nil && !d.waking && d.ready() {
+	if d := m.dialog; d != nil && !d.waking && d.ready() && m.fits() {
 		if left := d.grace.left(m.now); left > 0 {
 			d.waking = true
 			cmds = append(cmds, tea.Tick(left, func(time.Time) tea.Msg { return graceMsg{d} }))

@@ -62,8 +62,8 @@ func (m *Model) fieldRows(f field, names int) []string {
 	label := fitMiddle(f.name, names)
 	for line := range strings.SplitSeq(f.value, "\n") {
 		w := wrap(line, m.width-names-5)
-		for i := range w.rows() {
-			row, _ := w.row(i)
+		for i := range w.Len() {
+			row, _ := w.Row(i)
 			out = append(out, " "+m.style.dim.Render(pad(label, names))+"   "+style.Render(fitRow(row, m.width-names-5)))
 			label = ""
 		}

@@ -12,10 +12,7 @@ import (
 )
 
 // pagedMsg comes when the pager has gone.
-type pagedMsg struct {
-	dialog *dialog
-	err    error
-}
+type pagedMsg struct{ err error }
 
 // openPager opens the current value in the person's pager. It gets the text as the
 // screen shows it, escaped, so that no value can move the cursor there either; and
@@ -26,10 +23,10 @@ func (m *Model) openPager(d *dialog) tea.Cmd {
 	if !d.ready() || b.text == "" {
 		return nil
 	}
-	d.grace = grace{}
+	d.grace = grace{shut: true}
 	cmd := pager(m.o.Getenv)
 	cmd.Stdin = strings.NewReader(b.text + "\n")
-	return tea.ExecProcess(cmd, func(err error) tea.Msg { return pagedMsg{d, err} })
+	return tea.ExecProcess(cmd, func(err error) tea.Msg { return pagedMsg{err} })
 }
 
 // pager is $PAGER, read by a shell as other programs do. One that only copies would

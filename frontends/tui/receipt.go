@@ -3,7 +3,6 @@ package tui
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/fermata-hitl/fermata/events"
 	"github.com/fermata-hitl/fermata/frontends/card"
@@ -18,12 +17,12 @@ func (m *Model) receiptView() []string {
 		return m.pageView(m.w.Say(words.LineGone), nil)
 	}
 	l := m.history.lines[at]
-	title := m.signOf(l) + "  " + m.toolName(l.Tool, l.Kind) + " · " + card.Session(l.Agent, l.ProjectPath)
+	title := card.Sign(l) + "  " + m.teller().Tool(l.Tool, l.Kind) + " · " + card.Session(l.Agent, l.ProjectPath)
 	return m.pageView(title, m.receiptFields(l))
 }
 
 func (m *Model) receiptFields(l events.Line) []field {
-	fields := []field{{name: m.w.Say(words.FieldDecided), value: m.verdict(l)}}
+	fields := []field{{name: m.w.Say(words.FieldDecided), value: m.teller().Verdict(l)}}
 	add := func(value string, k words.Key) {
 		if value != "" {
 			fields = append(fields, field{name: m.w.Say(k), value: value})
@@ -32,14 +31,14 @@ func (m *Model) receiptFields(l events.Line) []field {
 	if l.Text != "" {
 		add("“"+card.Escape(l.Text)+"”", words.WordsShort)
 	}
-	if steps := m.became(l); len(steps) > 0 {
-		fields = append(fields, field{m.w.Say(words.FieldBecame), strings.Join(steps, " → "), m.alarming(l), false})
+	if steps := m.teller().Became(l); len(steps) > 0 {
+		fields = append(fields, field{m.w.Say(words.FieldBecame), strings.Join(steps, " → "), card.RanOther(l), false})
 	}
 	if l.Outcome == events.OutcomeUnknown {
-		add(m.w.Say(words.UnknownMeans), "")
+		fields = append(fields, field{value: m.w.Say(words.UnknownMeans)})
 	}
 	if l.Took > 0 {
-		add(m.lasted(l.Took), words.FieldTook)
+		add(m.teller().Lasted(l.Took), words.FieldTook)
 	}
 	add(card.Line(l.About), words.FieldAbout)
 	if l.Hook != nil {
@@ -48,9 +47,13 @@ func (m *Model) receiptFields(l events.Line) []field {
 	add(m.w.Kind(string(l.Kind)), words.DetailKind)
 	add(m.shortPath(l.Path), words.DetailPath)
 	add(card.Line(l.ProjectPath), words.DetailProject)
-	add(clockTime(l.AskedAt), words.DetailAsked)
-	add(clockTime(l.EndedAt), words.FieldEnded)
-	add(clockTime(l.At), words.FieldAt)
+	add(card.LocalTime(l.AskedAt), words.DetailAsked)
+	ended := words.FieldEndedAt
+	if l.Who != "" {
+		ended = words.FieldEnded
+	}
+	add(card.LocalTime(l.EndedAt), ended)
+	add(card.LocalTime(l.At), words.FieldAt)
 	add(string(l.Committed), words.FieldAllowed)
 	fields = append(fields, m.ranField(l)...)
 	add(string(l.Operation), words.DetailOperation)
@@ -64,12 +67,5 @@ func (m *Model) ranField(l events.Line) []field {
 	if l.Ran == "" {
 		return nil
 	}
-	return []field{{name: m.w.Say(words.FieldRan), value: string(l.Ran), warn: m.alarming(l)}}
-}
-
-func clockTime(at events.Micros) string {
-	if at == 0 {
-		return ""
-	}
-	return at.Time().Local().Format(time.DateTime)
+	return []field{{name: m.w.Say(words.FieldRan), value: string(l.Ran), warn: card.RanOther(l)}}
 }

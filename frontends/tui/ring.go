@@ -14,9 +14,6 @@ import (
 
 // How a person is called who does not look at the screen.
 const (
-	// patience is how long a new question may wait, unanswered and unclaimed,
-	// before the terminal says so in words.
-	patience = 3 * time.Second
 	// pause is between two such messages.
 	pause = 10 * time.Second
 	// present is how long a key tells that somebody is there, in a terminal that
@@ -27,7 +24,8 @@ const (
 )
 
 // bell calls the person: by the terminal's bell at once, and by a message of the
-// terminal when nobody comes. Nothing else is written outside the frame.
+// terminal when nobody comes. Besides what is copied, nothing else is written outside
+// the frame.
 type bell struct {
 	started events.Micros
 	focus   focus
@@ -70,13 +68,14 @@ func (m *Model) seen(id events.ID) bool {
 // noteNew rings for questions that were not known, once for all of them. What
 // waited already when this screen was opened is no news.
 func (m *Model) noteNew(fresh []events.Question) tea.Cmd {
-	rings := false
+	// A terminal that shows no messages leaves the right to call to who can.
+	rings, says := false, notifies(m.o.Getenv) != 0
 	for _, q := range fresh {
 		if q.AskedAt < m.bell.started {
 			continue
 		}
-		if len(m.bell.due) < maxDue {
-			m.bell.due = append(m.bell.due, due{q.ID, m.now.Add(patience)})
+		if says && len(m.bell.due) < maxDue {
+			m.bell.due = append(m.bell.due, due{q.ID, m.now.Add(events.RingAfter)})
 		}
 		rings = rings || !m.seen(q.ID)
 	}
@@ -125,7 +124,7 @@ func (m *Model) gotRing(msg ringMsg) tea.Cmd {
 // callText says which tool of which agent waits, and nothing of what it would do:
 // it may be read by whoever stands before the screen.
 func (m *Model) callText(q events.Question) string {
-	return m.w.Say(words.Calls, m.toolName(q.Tool, q.Kind), card.Line(string(q.Agent)))
+	return m.w.Say(words.Calls, m.teller().Tool(q.Tool, q.Kind), card.Line(string(q.Agent)))
 }
 
 // notification is what makes the terminal show a message of its own, "" for one

@@ -81,6 +81,17 @@ func TestRingsForANewQuestion(t *testing.T) {
 			}
 		})
 	})
+	t.Run("a terminal that shows no messages leaves that to who can", func(t *testing.T) {
+		ringing(t, func(tm *terminal) {
+			tm.m.o.Getenv = env("TERM", "xterm-256color")
+			tm.send(tea.BlurMsg{})
+			tm.ask(push())
+			tm.wait(30 * time.Second)
+			if got := tm.written(); got != "\a" || len(tm.desk.asked()) != 0 {
+				t.Errorf("wrote %q, asked for %v", got, tm.desk.asked())
+			}
+		})
+	})
 	t.Run("not in words when it ends or is claimed before", func(t *testing.T) {
 		ringing(t, func(tm *terminal) {
 			tm.send(tea.BlurMsg{})

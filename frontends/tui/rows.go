@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -139,7 +138,7 @@ func (m *Model) searchText(place int) string {
 	}
 	q := m.questions[place]
 	text = strings.ToLower(strings.Join([]string{
-		string(q.Agent), q.ProjectPath, m.toolName(q.Tool, q.Kind), q.Tool.Name, q.Tool.Kind, m.summary(q),
+		string(q.Agent), q.ProjectPath, m.teller().Tool(q.Tool, q.Kind), q.Tool.Name, q.Tool.Kind, m.summary(q),
 		q.Hook.ID, q.Path, m.w.Kind(string(q.Kind)), string(q.Kind),
 	}, "\n"))
 	if len(q.Args) > 0 {
@@ -159,11 +158,11 @@ func (m *Model) summary(q events.Question) string {
 }
 
 // stats counts what an edit adds and takes away, as in "+12 −3", "" for any other
-// call. It is counted for rows in sight alone.
+// call and for what is too large for a list. It is counted for rows in sight alone.
 func (m *Model) stats(q events.Question) string {
 	text, known := m.waiting.stats[q.ID]
 	if !known && len(q.Args) > 0 {
-		text = card.New(q, q.Args, m.o.Home, m.w).Stats
+		text = card.Stats(q.Args)
 		m.waiting.stats[q.ID] = text
 	}
 	return text
@@ -262,7 +261,7 @@ func (m *Model) waitingRow(r row, current bool) string {
 	}
 	lead := leadOf(m.style.accent.Render("?"), m.isTicked(r), current, m.style)
 	cells := cellsOf{
-		agent: string(q.Agent), project: q.ProjectPath, tool: m.toolName(q.Tool, q.Kind),
+		agent: string(q.Agent), project: q.ProjectPath, tool: m.teller().Tool(q.Tool, q.Kind),
 		path: m.shortPath(q.Path), about: about, stats: m.stats(q), right: []string{m.waitsText(r)},
 	}
 	return m.columns(lead, cells, current)
@@ -316,7 +315,7 @@ func (m *Model) claimOf(r row) *events.Claim {
 
 // claimerText names who answers.
 func (m *Model) claimerText(c *events.Claim) string {
-	who := m.who(c.Principal)
+	who := m.teller().Who(c.Principal)
 	switch {
 	case c.Frontend == m.o.Self:
 		return m.w.Say(words.HeldByYou)
@@ -332,17 +331,14 @@ func (m *Model) claimerText(c *events.Claim) string {
 // leftText is the least time that is left for a question of the row, "" without a
 // limit; it is urgent in its last fifth.
 func (m *Model) leftText(r row) (text string, urgent bool) {
-	var least time.Duration
+	var least events.Micros
 	for _, i := range r {
 		q := m.questions[i]
-		if q.Deadline == 0 {
-			continue
+		left, soon := m.teller().Left(q)
+		if left != "" && (text == "" || q.Deadline < least) {
+			least, text = q.Deadline, left
 		}
-		left := q.Deadline.Time().Sub(m.now)
-		if text == "" || left < least {
-			least, text = left, m.w.Say(words.TimeLeft, card.Clock(left))
-		}
-		urgent = urgent || left <= q.Deadline.Time().Sub(q.AskedAt.Time())/5
+		urgent = urgent || soon
 	}
 	return text, urgent
 }

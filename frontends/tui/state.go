@@ -93,26 +93,20 @@ func (m *Model) stateText(d *dialog) (text string, warn bool) {
 // obstacle is what keeps a part from being answered on this screen.
 func (m *Model) obstacle(d *dialog) (text string, warn bool) {
 	for _, p := range d.parts {
-		switch {
-		case p.lead().Gate != events.GateHook:
-			return m.w.Say(words.UnknownGate, card.Line(string(p.lead().Gate))), true
-		case !p.card.Genuine:
-			return m.w.Say(words.WrongBytes), true
-		case p.comparing() && p.again():
-			return m.w.Say(words.ChangedLoad), false
+		if text, passes := m.teller().Obstacle(p.lead(), *p.card); text != "" {
+			return text, !passes
 		}
 	}
 	return "", false
 }
 
-// claimText says who answers, where, and for how long already. Who is what the
-// server knows, never a name that a frontend gave itself.
+// claimText says who answers, and whether one may take over.
 func (m *Model) claimText(c *events.Claim) string {
-	where, since := m.w.Frontend(string(c.Kind)), card.Clock(m.now.Sub(c.Since.Time()))
+	text := m.teller().Claimed(c)
 	if !m.mayTakeOver(c) {
-		return m.w.Say(words.AnsweredBy, m.who(c.Principal), where, since)
+		return text
 	}
-	text := m.w.Say(words.AnsweredByYou, where, since) + "   " + m.w.Say(words.TakesItOver)
+	text += "   " + m.w.Say(words.TakesItOver)
 	if cells(text) > m.stateWidth() {
 		return m.w.Say(words.TakesOver)
 	}

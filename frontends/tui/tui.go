@@ -55,7 +55,7 @@ type Inbox interface {
 	Attached() bool
 }
 
-// Options are what a screen needs. Client, Inbox and Changed must be set.
+// Options are what a screen needs. Client, Inbox, Changed and Principal must be set.
 type Options struct {
 	Client Client
 	Inbox  Inbox
@@ -63,7 +63,7 @@ type Options struct {
 	// context ends. A call may stand for many changes.
 	Changed func(ctx context.Context, changed func())
 	// Self is the id of this frontend, Principal who sits here: they tell
-	// one's own claims from those of others.
+	// one's own claims and answers from those of others.
 	Self      events.ID
 	Principal func() string
 	Words     words.Words

@@ -335,6 +335,7 @@ func TestF11TheBottomLineTellsWhatBecameOfIt(t *testing.T) {
 		tm.press("c")
 		line := events.Line{
 			Operation: "op-q1", Question: "q1", State: "committed", Committed: "d", Bytes: 22, Who: "uid:1000",
+			AskedAt: now() - 3_100_000, EndedAt: now(),
 		}
 		for _, step := range []struct {
 			state events.LineState
@@ -376,18 +377,40 @@ func TestPasteNeverAnswers(t *testing.T) {
 	})
 }
 
-func TestQuitGivesTheClaimBack(t *testing.T) {
-	bubble(t, 80, 24, func(tm *terminal) {
-		tm.ask(push())
-		tm.press("q")
-		if tm.quit {
-			t.Fatal("a key before the grace ended the program")
-		}
-		tm.settle()
-		tm.press("down")
-		tm.press("q")
-		if !tm.quit || len(tm.desk.released) != 1 {
-			t.Errorf("quit %v, released %v", tm.quit, tm.desk.released)
-		}
-	})
+// TestQuitWaitsForNoCore: what was claimed is freed by the goodbye of the connection,
+// so that one can leave while no core answers.
+func TestQuitWaitsForNoCore(t *testing.T) {
+	for _, key := range []string{"q", "ctrl+c"} {
+		bubble(t, 80, 24, func(tm *terminal) {
+			tm.ask(push())
+			tm.press("q")
+			if tm.quit {
+				t.Fatal("a key before the grace ended the program")
+			}
+			tm.settle()
+			tm.press("down")
+			tm.desk.change(func() { tm.desk.silent = true })
+			tm.press(key)
+			if !tm.quit {
+				t.Errorf("%s waits for a core that does not answer", key)
+			}
+		})
+	}
+}
+
+func TestOneMayLeaveWhileAnAnswerIsOnItsWay(t *testing.T) {
+	for _, key := range []string{"q", "ctrl+c", "esc"} {
+		bubble(t, 80, 24, func(tm *terminal) {
+			tm.ask(push())
+			tm.settle()
+			tm.desk.change(func() { tm.desk.silent = true })
+			tm.press("c", "x", key)
+			if tm.quit != (key != "esc") || tm.m.dialog != nil && key == "esc" {
+				t.Errorf("%s does not leave:\n%s", key, tm.text())
+			}
+			if len(tm.desk.released) != 0 {
+				t.Error("the answer on its way has lost its claim")
+			}
+		})
+	}
 }

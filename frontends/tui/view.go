@@ -15,6 +15,7 @@ func (m *Model) View() tea.View {
 	v := tea.NewView(strings.Join(m.screen(), "\n"))
 	v.AltScreen = true
 	m.terminal(&v)
+	m.paint()
 	return v
 }
 
@@ -34,8 +35,8 @@ func (m *Model) screen() []string {
 func wrapLines(s string, width, height int) []string {
 	w := wrap(s, width)
 	var out []string
-	for i := range min(w.rows(), height) {
-		row, _ := w.row(i)
+	for i := range min(w.Len(), height) {
+		row, _ := w.Row(i)
 		out = append(out, fit(row, width))
 	}
 	return out
@@ -305,22 +306,19 @@ func (m *Model) changedNames(q events.Question) string {
 // times says how long the question waits and, with a limit, what is left. It is
 // urgent in the last fifth.
 func (m *Model) times(q events.Question) (text string, urgent bool) {
-	asked := q.AskedAt.Time()
-	clock := card.Clock(m.now.Sub(asked))
+	clock := card.Clock(m.now.Sub(q.AskedAt.Time()))
 	text = m.w.Say(words.AskedAgo, clock)
 	if m.width < 60 {
 		text = clock
 	}
-	if q.Deadline == 0 {
+	left, urgent := m.teller().Left(q)
+	switch {
+	case left == "":
 		return text, false
+	case m.width < 60:
+		return left, urgent
 	}
-	left := q.Deadline.Time().Sub(m.now)
-	urgent = left <= q.Deadline.Time().Sub(asked)/5
-	remains := m.w.Say(words.TimeLeft, card.Clock(left))
-	if m.width < 60 {
-		return remains, urgent
-	}
-	return text + " · " + remains, urgent
+	return text + " · " + left, urgent
 }
 
 // askedBy names the hook and where it stands.

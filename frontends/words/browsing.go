@@ -39,6 +39,7 @@ const (
 	FieldTook    Key = "field_took"
 	FieldWaited  Key = "field_waited"
 	FieldEnded   Key = "field_ended"
+	FieldEndedAt Key = "field_ended_at"
 	FieldAt      Key = "field_at"
 	FieldOutcome Key = "field_outcome"
 	FieldEvent   Key = "field_event"
@@ -133,6 +134,7 @@ var browsing = map[Key]text{
 	FieldTook:    {"took", "用时"},
 	FieldWaited:  {"waited in line", "排队用时"},
 	FieldEnded:   {"answered at", "回答时间"},
+	FieldEndedAt: {"ended at", "结束时间"},
 	FieldAt:      {"last news", "最近消息"},
 	FieldOutcome: {"outcome", "结果"},
 	FieldEvent:   {"event", "事件"},

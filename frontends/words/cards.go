@@ -14,6 +14,7 @@ const (
 	ChangedBefore     Key = "changed_before_question"
 	MoreBehindLines   Key = "more_behind_lines"
 	MoreBehindSpaces  Key = "more_behind_spaces"
+	NoLongerOpen      Key = "no_longer_open"
 )
 
 // cards is read only: what cards say on every screen.
@@ -29,5 +30,6 @@ var cards = map[Key]text{
 	AskedFor:          {"asked for", "原先请求"},
 	MoreBehindLines:   {"empty lines in a row: %s, and more behind them", "连续空行：%s 行，后面还有内容"},
 	MoreBehindSpaces:  {"spaces in a row: %s, and more behind them", "连续空格：%s 个，后面还有内容"},
+	NoLongerOpen:      {"no longer open", "已不再等待"},
 	ChangedBefore:     {"a hook changed %s before it asked", "提问之前，有钩子改动了 %s"},
 }

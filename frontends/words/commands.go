@@ -7,8 +7,8 @@ var commands = map[Key]text{
 		"Fermata 让代理的操作停下，直到人或人写的规则放行",
 	},
 	RootLong: {
-		"Fermata holds an agent's operation until a person, or a rule that a person wrote, lets it go on.\nTry it: %s demo. The screen: fermata, without a word. A core starts by itself when the first agent or screen needs one.",
-		"Fermata 让代理的操作停下，直到人或人写的规则放行。\n试一试：%s demo。只输入 fermata 则打开界面。第一个代理或界面需要时，核心会自行启动。",
+		"Fermata holds an agent's operation until a person, or a rule that a person wrote, lets it go on.\nTry it: %s demo. The screen: fermata, without a word, or with --session S, --project DIR, --plain (fermata tui --help tells more); an editor's proxy: fermata acp. A core starts by itself when the first agent or screen needs one.",
+		"Fermata 让代理的操作停下，直到人或人写的规则放行。\n试一试：%s demo。只输入 fermata 则打开界面，也可加 --session S、--project DIR、--plain（详见 fermata tui --help）；编辑器代理：fermata acp。第一个代理或界面需要时，核心会自行启动。",
 	},
 	HelpUsage:       {"Usage", "用法"},
 	HelpCommands:    {"Commands", "命令"},

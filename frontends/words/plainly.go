@@ -15,10 +15,11 @@ const (
 	PlainNoQuestion   Key = "plain_no_question"
 	PlainNotShown     Key = "plain_not_shown"
 	PlainTooSoon      Key = "plain_too_soon"
+	PromptTooSoon     Key = "prompt_too_soon"
+	PromptNoWords     Key = "prompt_no_words"
 	PlainNotLoaded    Key = "plain_not_loaded"
 	PlainNotConfirmed Key = "plain_not_confirmed"
 	PlainAside        Key = "plain_aside"
-	PlainClosed       Key = "plain_closed"
 	PlainAttached     Key = "plain_attached"
 	PlainInputEnded   Key = "plain_input_ended"
 	PlainNoHistory    Key = "plain_no_history"
@@ -33,7 +34,7 @@ const (
 // plainly is read only: what the frontend of lines says.
 var plainly = map[Key]text{
 	PlainQuestion: {"question %d", "问题 %d"},
-	PlainCounted:  {"%s · rows: %s · bytes: %s", "%s · 行数：%s · 字节：%s"},
+	PlainCounted:  {"rows: %s · bytes: %s", "行数：%s · 字节：%s"},
 	PlainChoice: {
 		"c %[1]d continue · x %[1]d cancel · w %[1]d WORDS cancel with words\nl %[1]d later · ? %[1]d why   (rows above: %[2]d)",
 		"c %[1]d 继续 · x %[1]d 取消 · w %[1]d 留言 取消并留言\nl %[1]d 稍后 · ? %[1]d 原因   （以上共 %[2]d 行）",
@@ -55,10 +56,11 @@ var plainly = map[Key]text{
 	PlainNoQuestion:   {"No question %d is open. Nothing was answered.", "没有待答的问题 %d。未作任何回答。"},
 	PlainNotShown:     {"Question %d has not been shown yet. Nothing was answered. Here it comes.", "问题 %d 还没有显示过。未作任何回答。现在显示。"},
 	PlainTooSoon:      {"Question %d had only just appeared. Nothing was answered. Read it, then type that again.", "问题 %d 刚刚出现。未作任何回答。请读过之后再输入一次。"},
+	PromptTooSoon:     {"The question had only just appeared. Nothing was answered. Read it, then type that again.", "问题刚刚出现。未作任何回答。请读过之后再输入一次。"},
+	PromptNoWords:     {"There were no words. Nothing was answered.", "没有留言。未作任何回答。"},
 	PlainNotLoaded:    {"could not be fetched: %s. %d tries again.", "读取失败：%s。输入 %d 重试。"},
 	PlainNotConfirmed: {"no core confirmed the last answer; whether it counts is not known", "没有核心确认最后的回答；不知道它是否有效"},
 	PlainAside:        {"%d put aside; it still waits.", "已搁置 %d；它仍在等待。"},
-	PlainClosed:       {"no longer open", "已不再等待"},
 	PlainAttached:     {"connected to the core again", "已重新连接核心"},
 	PlainInputEnded:   {"The input has ended. Nothing more can be answered here.", "输入已结束。不能再在此回答。"},
 	FlagSession:       {"only this session: its token, the agent's own id of it, or the beginning of one of them", "只显示此会话：会话标识、代理自己的会话标识，或其开头"},

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/fermata-hitl/fermata/events"
 )
@@ -20,6 +19,7 @@ const (
 	toRead    = 1500 * time.Millisecond // a question is on the screen, and its grace has passed
 	toAct     = 5 * time.Second         // from a key to the core
 	toSettle  = 1500 * time.Millisecond // for what must not come
+	toPass    = 300 * time.Millisecond  // for what is over to be gone
 	toSync    = 8 * time.Second         // a renewal is at most 5 s away
 )
 
@@ -35,7 +35,10 @@ type scenes struct {
 // play goes through all scenes, then reads the tape.
 func (s *stage) play(ctx context.Context) (*report, error) {
 	c := &scenes{stage: s, report: &report{}, driven: map[events.ID]bool{}, act: -1}
-	hello, ok := s.relay.until(ctx, 0, toAttach, isVerb(events.VerbHello))
+	attaching, over := context.WithCancel(ctx)
+	defer over()
+	go func() { <-s.program.ended; over() }() // who has ended says no hello any more
+	hello, ok := s.relay.until(attaching, 0, toAttach, isVerb(events.VerbHello))
 	if !ok {
 		return nil, fmt.Errorf("the program said no hello within %v; it printed: %s", toAttach, s.program.out.since(0))
 	}
@@ -43,7 +46,7 @@ func (s *stage) play(ctx context.Context) (*report, error) {
 	if err := decode(hello, &what); err != nil || !what.Capable {
 		return nil, fmt.Errorf("the program does not say that it is capable: %+v (%w)", what, err)
 	}
-	for _, scene := range []func(context.Context) error{c.answered, c.gap, c.withdrawn, c.late, c.turnedAway, c.stale} {
+	for _, scene := range []func(context.Context) error{c.answered, c.gap, c.withdrawn, c.late, c.turnedAway, c.changed, c.crowded, c.stale} {
 		if err := scene(ctx); err != nil {
 			return nil, err
 		}
@@ -54,7 +57,8 @@ func (s *stage) play(ctx context.Context) (*report, error) {
 		}
 	}
 	c.readTape()
-	return c.report, nil
+	c.noShell()
+	return c.report, c.neverRang()
 }
 
 // does is what the person does; from then on it counts as input.
@@ -68,20 +72,28 @@ func (c *scenes) does(ctx context.Context, verb string, q question) error {
 	return c.program.does(ctx, verb, q)
 }
 
-// shown asks a question and waits until the program has it in its list and a person
-// could have read it.
+// shown asks a question and waits until it was seen.
 func (c *scenes) shown(ctx context.Context, content string) (question, error) {
 	from := len(c.relay.so())
 	q, err := c.ask(ctx, content)
 	if err != nil {
 		return q, err
 	}
+	return q, c.seen(ctx, from, q)
+}
+
+// seen waits until the program has a question in its list and a person could have read
+// it.
+func (c *scenes) seen(ctx context.Context, from int, q question) error {
+	if c.broken[7] != "" {
+		return pause(ctx, toRead) // once is enough to know, and to wait for
+	}
 	if _, ok := c.received(ctx, from, q, toReceive-time.Since(q.at)); !ok {
 		c.fail(7, "question %d was asked, and not reported as received within %v", q.number, toReceive)
 	} else {
 		c.pass(7)
 	}
-	return q, pause(ctx, toRead)
+	return pause(ctx, toRead)
 }
 
 func (c *scenes) received(ctx context.Context, from int, q question, limit time.Duration) (seen, bool) {
@@ -103,17 +115,30 @@ func (c *scenes) responds(ctx context.Context, from int, q question, limit time.
 // answered: nothing is answered without a person; then the person continues.
 func (c *scenes) answered(ctx context.Context) error {
 	value, tokens := longValue()
-	q, err := c.shown(ctx, value)
+	from := len(c.relay.so())
+	q, err := c.ask(ctx, value)
 	if err != nil {
 		return err
 	}
+	if _, err := c.rival.Ring(ctx, q.id); err != nil && !errors.As(err, new(*events.Refused)) { // it may have ended
+		return err
+	}
+	if err := c.seen(ctx, from, q); err != nil {
+		return err
+	}
 	self, ok := c.responds(ctx, 0, q, toSettle)
-	if ok {
-		return nil // readTape tells it
+	if ok { // readTape tells it
+		for _, must := range []int{3, 13, 14} {
+			c.skip(must, "it answers by itself")
+		}
+		return nil
 	}
 	c.readWhole(tokens)
 	c.relay.until(ctx, 0, renewWithin, isVerb(events.VerbRenew)) // one without a person's input
-	from := len(c.relay.so())
+	if err := c.notCalled(ctx, q); err != nil {
+		return err
+	}
+	from = len(c.relay.so())
 	if err := c.does(ctx, "enter", q); err != nil {
 		return err
 	}
@@ -172,12 +197,7 @@ func (c *scenes) readWhole(tokens []string) {
 		c.skip(3, "what a driven program shows is not looked at")
 		return
 	}
-	text := strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return r
-		}
-		return -1
-	}, c.program.out.since(0))
+	text := letters(c.program.out.since(0))
 	for _, token := range tokens {
 		if !strings.Contains(text, token) {
 			c.fail(3, "it says that it is capable, and does not show a value whole: %q is missing", token)
@@ -210,7 +230,7 @@ func (c *scenes) gap(ctx context.Context) error {
 
 // withdrawn: the agent goes away while the question is on the screen, another waits.
 func (c *scenes) withdrawn(ctx context.Context) error {
-	if err := pause(ctx, toRead); err != nil {
+	if err := pause(ctx, toPass); err != nil {
 		return err
 	}
 	q, err := c.shown(ctx, "will be withdrawn")
@@ -249,7 +269,7 @@ func (c *scenes) withdrawn(ctx context.Context) error {
 
 // late: somebody else answers, and the program hears of it only by the refusal.
 func (c *scenes) late(ctx context.Context) error {
-	if err := pause(ctx, toRead); err != nil {
+	if err := pause(ctx, toPass); err != nil {
 		return err
 	}
 	q, err := c.shown(ctx, "answered by somebody else")
@@ -283,7 +303,7 @@ func (c *scenes) late(ctx context.Context) error {
 
 // turnedAway: a claim is given back when the person leaves the question.
 func (c *scenes) turnedAway(ctx context.Context) error {
-	if err := pause(ctx, toRead); err != nil {
+	if err := pause(ctx, toPass); err != nil {
 		return err
 	}
 	from := len(c.relay.so())
@@ -292,6 +312,9 @@ func (c *scenes) turnedAway(ctx context.Context) error {
 		return err
 	}
 	defer q.asker.Close()
+	if _, ok := c.responds(ctx, 0, q, 0); ok {
+		return nil // by itself: its claim is used up
+	}
 	if err := c.does(ctx, "l", q); err != nil {
 		return err
 	}
@@ -312,7 +335,7 @@ func (c *scenes) turnedAway(ctx context.Context) error {
 
 // stale: after a list, an old message about a listed question comes.
 func (c *scenes) stale(ctx context.Context) error {
-	if err := pause(ctx, toRead); err != nil {
+	if err := pause(ctx, toPass); err != nil {
 		return err
 	}
 	q, err := c.shown(ctx, "listed after a new connection")

@@ -21,14 +21,31 @@ import (
 	"github.com/fermata-hitl/fermata/frontends"
 )
 
-// rules ask about every write.
+// rules ask about every write. In front of the question and behind it a hook changes
+// the arguments of those that say so.
 const rules = `version: 1
 hooks:
+  - id: amend-proposed
+    event: before_tool_call
+    match: {args: {content: {equals: ` + proposed + `}}}
+    execution: {mode: blocking}
+    run:
+      type: shell
+      shell: |-
+        echo '{"action":"modify","args_override":{"content":"` + amended + `"}}' > "$FERMATA_HOOK_RESULT"
   - id: ask-before-write
     event: before_tool_call
     match: {tool_kind: filesystem.write}
     execution: {mode: blocking}
     run: {type: verdict, action: ask, reason: This writes a file.}
+  - id: amend-continued
+    event: before_tool_call
+    match: {args: {content: {equals: ` + amended + `}}}
+    execution: {mode: blocking}
+    run:
+      type: shell
+      shell: |-
+        echo '{"action":"modify","args_override":{"content":"in the end"}}' > "$FERMATA_HOOK_RESULT"
 `
 
 const settings = "mode: process\nnotify:\n  desktop: \"off\"\n"
@@ -124,19 +141,18 @@ func (s *stage) startCore(ctx context.Context, binary string) error {
 	}
 }
 
-// startRival attaches a second frontend, straight to the core.
-func (s *stage) startRival(ctx context.Context) error {
+// attach makes another frontend, straight to the core. It lives as long as ctx.
+func (s *stage) attach(ctx context.Context) (*frontends.Client, error) {
 	socket := s.dir + "/core/nats.sock"
 	c, err := frontends.New(frontends.Options{
 		Dial: func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "unix", socket) },
 		ID:   newID(), Kind: events.FrontendCLI, Capable: true, Name: "conformance",
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.rival = c
 	go func() { _ = c.Run(ctx) }() // its end shows where it is used
-	return s.await(ctx, "attachment of the second frontend", c.Inbox().Complete)
+	return c, s.await(ctx, "attachment of another frontend", c.Inbox().Complete)
 }
 
 func (s *stage) await(ctx context.Context, what string, done func() bool) error {
@@ -155,7 +171,8 @@ func (s *stage) await(ctx context.Context, what string, done func() bool) error 
 func (s *stage) startProgram(ctx context.Context, driver string, argv []string) error {
 	p := &program{driver: driver, ended: make(chan struct{})}
 	p.cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
-	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr, p.cmd.WaitDelay = s.environment(s.dir+"/relay"), &p.out, &p.out, time.Second
+	p.cmd.Env = append(s.environment(s.dir+"/relay"), "PATH="+s.dir+"/bin:"+os.Getenv("PATH"))
+	p.cmd.Stdout, p.cmd.Stderr, p.cmd.WaitDelay = &p.out, &p.out, time.Second
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return err
@@ -191,6 +208,7 @@ type question struct {
 	number    int // as the program counts them
 	id        events.ID
 	operation events.ID
+	after     events.ID // the question about the same operation that came before
 	project   events.Token
 	session   events.Token
 	digest    events.Digest
@@ -211,7 +229,7 @@ func (s *stage) ask(ctx context.Context, content string) (question, error) {
 	}
 	call, err := json.Marshal(events.HookCall{
 		V: 1, Operation: q.operation, Secret: string(newID()), Agent: "generic", Event: string(events.BeforeToolCall),
-		Stdin: string(payload), PID: os.Getpid(), PPID: os.Getppid(), Cwd: s.dir,
+		Stdin: string(payload), PID: os.Getpid(), PPID: os.Getppid(), Cwd: s.dir, Pane: s.pane(),
 	})
 	if err != nil {
 		return q, err
@@ -230,14 +248,14 @@ func (s *stage) ask(ctx context.Context, content string) (question, error) {
 // answered by itself has ended already.
 func (s *stage) found(q *question) bool {
 	for _, open := range s.rival.Inbox().Questions() {
-		if open.Operation == q.operation {
+		if open.Operation == q.operation && open.ID != q.after {
 			q.id, q.project, q.session, q.digest, q.at = open.ID, open.Project, open.Session, open.Version.Digest, time.Now()
 			return true
 		}
 	}
 	for _, f := range s.relay.so() {
 		var live events.Live
-		if f.onFeed() && read(f.payload, &live) == nil && live.Asked != nil && live.Asked.Operation == q.operation {
+		if f.onFeed() && read(f.payload, &live) == nil && live.Asked != nil && live.Asked.Operation == q.operation && live.Asked.ID != q.after {
 			q.id, q.project, q.session, q.digest, q.at = live.Asked.ID, live.Asked.Project, live.Asked.Session, live.Asked.Version.Digest, time.Now()
 			return true
 		}

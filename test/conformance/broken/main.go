@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -172,6 +173,7 @@ func (s *screen) renew(ctx context.Context) {
 		return
 	}
 	for _, h := range r.Sessions {
+		s.place(ctx, h)
 		s.mu.Lock()
 		f := s.feeds[h.Session]
 		s.mu.Unlock()
@@ -247,9 +249,36 @@ func (s *screen) ask(ctx context.Context, q events.Question) {
 		text = text[:min(len(text), 80)]
 	}
 	fmt.Printf("%d: %s %q\n", a.number, q.Tool.Name, text)
+	for i := range q.ChangedBy {
+		if !s.broken("F15") {
+			fmt.Printf("%d: changed by %s\n", a.number, q.ChangedBy[i].ID)
+		}
+	}
 	_ = s.session(ctx, q, events.VerbPresented, events.Drawn{Question: q.ID, Digest: s.drawn(q)}, &events.Ack{}) // a report
 	if s.broken("F9") {
 		s.answer(ctx, a, events.AnswerContinue)
+	}
+	time.AfterFunc(time.Second, func() { s.call(ctx, q) })
+}
+
+// call calls the person to a question that nobody has answered.
+func (s *screen) call(ctx context.Context, q events.Question) {
+	s.mu.Lock()
+	_, open := s.open[q.ID]
+	s.mu.Unlock()
+	if !open {
+		return
+	}
+	var r events.RingReply
+	if err := s.session(ctx, q, events.VerbRing, events.Ring{Question: q.ID}, &r); err == nil && r.Yours || s.broken("F14") {
+		_ = exec.CommandContext(ctx, "notify-send", q.Tool.Name).Run() // it may not be installed
+	}
+}
+
+// place looks at the pane that an agent stands in.
+func (s *screen) place(ctx context.Context, h events.SessionHead) {
+	if pane, ok := events.ParsePane(h.Pane); ok && s.broken("F16") {
+		_ = exec.CommandContext(ctx, "sh", "-c", "test -S "+pane.Server).Run()
 	}
 }
 
@@ -301,7 +330,7 @@ func (s *screen) listen() {
 }
 
 func (s *screen) answer(ctx context.Context, a *asked, answer events.Answer) {
-	r := events.Respond{Question: a.ID, Digest: s.drawn(a.Question), Answer: answer, Human: true}
+	r := events.Respond{Question: a.ID, Digest: s.drawn(a.Question), Answer: answer, Human: true, Claim: s.claim(ctx, a.Question)}
 	if s.broken("F10") {
 		r.Claim = 7
 	}
@@ -310,4 +339,16 @@ func (s *screen) answer(ctx context.Context, a *asked, answer events.Answer) {
 		return
 	}
 	fmt.Printf("%d: %s\n", a.number, answer)
+}
+
+// claim takes the right to answer; without it the answer claims with itself.
+func (s *screen) claim(ctx context.Context, q events.Question) uint64 {
+	for {
+		var r events.ClaimReply
+		err := s.session(ctx, q, events.VerbClaim, events.ClaimCommand{Question: q.ID}, &r)
+		if no, ok := errors.AsType[*events.Refused](err); !ok || no.Code != events.RejectTooMany || !s.broken("F17") {
+			return r.Claim
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
