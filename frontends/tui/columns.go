@@ -3,6 +3,7 @@ package tui
 import (
 	"path/filepath"
 	"strings"
+	"unicode"
 
 	"github.com/fermata-hitl/fermata/frontends/card"
 	"github.com/fermata-hitl/fermata/frontends/words"
@@ -24,13 +25,15 @@ func leadOf(sign string, ticked, current bool, s styles) string {
 	return cursor + pad(sign, 2) + tick
 }
 
-// cellsOf are the texts of a row. path is who in the agent wants it, stats counts
-// what would change. right has ways to say what stands at the right edge, drawn
+// cellsOf are the texts of a row. path is who in the agent wants it, twin says that
+// rows differ in it alone. session tells a session from others in the same project.
+// stats counts what would change. right has ways to say what stands at the right edge, drawn
 // already, the longest first.
 type cellsOf struct {
-	agent, project, tool, path, about, stats string
-	right                                    []string
-	dim                                      bool
+	agent, project, session, tool, path, about, stats string
+
+	right     []string
+	dim, twin bool
 }
 
 // widths are those of the columns, 0 for one that a window has no room for.
@@ -55,7 +58,11 @@ func (m *Model) columns(lead string, c cellsOf, current bool) string {
 	w := m.widths()
 	left := ""
 	if w.agent > 0 {
-		left = pad(card.Line(c.agent), w.agent) + " " + pad(card.Line(filepath.Base(c.project)), w.project) + " "
+		project := card.Line(filepath.Base(c.project))
+		if both := project + " " + c.session; c.session != "" && cells(both) <= w.project {
+			project, c.session = both, ""
+		}
+		left = pad(card.Line(c.agent), w.agent) + " " + pad(project, w.project) + " "
 	}
 	left += pad(c.tool, w.tool) + " "
 	width := m.width - leadWidth - 1
@@ -84,8 +91,11 @@ func fitting(texts []string, width int) string {
 
 func (m *Model) aboutCell(c cellsOf, room int) string {
 	path, stats := "", ""
-	if c.path != "" && m.width >= 100 {
+	if c.path != "" && (m.width >= 100 || c.twin) {
 		path = fitLeft(c.path, room/3) + " · "
+	}
+	if c.session != "" {
+		path = c.session + " · " + path
 	}
 	if c.stats != "" && m.width >= 60 {
 		stats = "  " + c.stats
@@ -93,7 +103,16 @@ func (m *Model) aboutCell(c cellsOf, room int) string {
 	if cells(stats) > room/2 {
 		stats = ""
 	}
-	return path + fit(c.about, max(room-cells(path)-cells(stats), 0)) + stats
+	return path + fitAbout(c.about, max(room-cells(path)-cells(stats), 0)) + stats
+}
+
+// fitAbout cuts what a call is about at its end, and a single path at its front:
+// its end tells most.
+func fitAbout(s string, width int) string {
+	if strings.ContainsRune(s, '/') && !strings.ContainsFunc(s, unicode.IsSpace) && !strings.Contains(s, "://") {
+		return fitLeft(s, width)
+	}
+	return fit(s, width)
 }
 
 // more counts what a list has above and below its window, "" if nothing.

@@ -32,6 +32,7 @@ type desk struct {
 	sessions  []events.SessionHead
 	args      map[string][]byte
 	detached  bool
+	filling   bool // attached, and not everything is listed yet
 	seq       uint64
 
 	claims   []events.ID
@@ -205,6 +206,7 @@ func (d *desk) Runs() []events.RunLine {
 
 func (d *desk) Sessions() []events.SessionHead { return d.sessions }
 func (d *desk) Attached() bool                 { return !d.detached }
+func (d *desk) Complete() bool                 { return !d.detached && !d.filling }
 
 const self events.ID = "01j0000000000000000000self"
 
@@ -277,7 +279,7 @@ func newTerminal(ctx context.Context, width, height int, lang words.Language) *t
 	}()
 	tm.close = func() {
 		cancel()
-		tm.wait(2 * time.Second) // the last ticks run out
+		tm.wait(endStands + time.Second) // the last ticks run out
 	}
 	tm.send(tea.WindowSizeMsg{Width: width, Height: height})
 	tm.send(changedMsg{})

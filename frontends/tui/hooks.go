@@ -92,8 +92,8 @@ func (m *Model) moveRun(by int) {
 
 func (m *Model) hooksView() []string {
 	h := &m.hooks
-	out := m.head(" " + m.style.dim.Render(sides(
-		m.w.Say(words.Product)+" · "+m.w.Say(words.HooksPane), m.w.Say(words.RunCount, len(h.runs)), m.width-2)))
+	out := m.head(m.asideHeader(m.style.dim.Render(
+		m.w.Say(words.Product) + " · " + m.w.Say(words.HooksPane) + " · " + m.w.Say(words.RunCount, len(h.runs)))))
 	room := max(m.height-len(out)-1, 1)
 	if len(h.runs) == 0 {
 		out = append(out, " "+m.style.dim.Render(fit(m.w.Say(words.NoRuns), m.width-2)))
@@ -114,7 +114,7 @@ var hooksKeys = []button{
 	{"Enter", words.Details, focusNone},
 	{"↑ ↓", words.Pick, focusNone},
 	{"Esc", words.Back, focusNone},
-	{"q", words.Quit, focusNone},
+	{"q", words.ToList, focusNone},
 }
 
 // nameWidth is that of the column of names: times stand close to them.
@@ -319,8 +319,16 @@ func (m *Model) didText(r events.RunLine) string {
 		return m.w.Say(failureOf(r.Outcome))
 	case r.NotApplied != "":
 		return m.w.Because(m.w.Effect(string(r.Effect)), m.w.NotApplied(r.NotApplied))
+	case r.Effect == events.EffectAllow && !decides(r):
+		return m.w.Say(words.RunRan)
 	}
 	return m.w.Effect(string(r.Effect))
+}
+
+// decides says that something waits for what the run says: a run beside a call or
+// of an event that has happened already lets nothing go on.
+func decides(r events.RunLine) bool {
+	return r.Event.Gated() && (r.Mode == events.ModeBlocking || r.Mode == "")
 }
 
 // failureOf says how a process ended that did not end well.

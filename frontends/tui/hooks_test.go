@@ -41,6 +41,18 @@ func TestB110B112EveryRunHasItsIconAndItsWords(t *testing.T) {
 	if len(runs) != len(want) {
 		t.Errorf("%d runs", len(runs))
 	}
+	t.Run("one that decides nothing lets nothing go on", func(t *testing.T) {
+		for want, r := range map[string]events.RunLine{
+			"lets it go on": {Event: events.BeforeToolCall, Mode: events.ModeBlocking},
+			"ran":           {Event: events.BeforeToolCall, Mode: events.ModeAsync},
+			"ran ":          {Event: events.AfterTurn, Mode: events.ModeBlocking},
+		} {
+			r.State, r.Outcome, r.Effect = events.RunEnded, events.RunOK, events.EffectAllow
+			if got := m.runOutcome(r); got != strings.TrimSpace(want) {
+				t.Errorf("%s %s: %q", r.Event, r.Mode, got)
+			}
+		}
+	})
 	t.Run("every way to end has words of its own", func(t *testing.T) {
 		seen := map[string]bool{}
 		for _, o := range []events.RunOutcome{
@@ -179,27 +191,4 @@ func TestB112DetailsOfARun(t *testing.T) {
 			}
 		})
 	})
-}
-
-// TestB106AQuestionComesOverAnyPage: whoever reads the hooks pane is asked there, and is
-// back there afterwards.
-func TestB106AQuestionComesOverAnyPage(t *testing.T) {
-	for _, keys := range [][]string{{"h"}, {"?"}, {"h", "enter"}} {
-		bubble(t, 80, 24, func(tm *terminal) {
-			tm.desk.runs = someRuns()
-			tm.send(changedMsg{})
-			synctest.Wait()
-			tm.press(keys...)
-			before := tm.m.on
-			tm.ask(push())
-			if tm.m.dialog == nil {
-				t.Fatalf("%v: the question is not shown:\n%s", keys, tm.text())
-			}
-			tm.settle()
-			tm.press("c")
-			if fmt.Sprint(tm.m.on) != fmt.Sprint(before) || tm.m.dialog != nil {
-				t.Errorf("%v: the page is gone:\n%s", keys, tm.text())
-			}
-		})
-	}
 }

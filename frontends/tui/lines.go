@@ -2,6 +2,9 @@ package tui
 
 import (
 	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-hitl/fermata/events"
 	"github.com/fermata-hitl/fermata/frontends/card"
@@ -33,6 +36,24 @@ func (m *Model) lastText() string {
 		}
 	}
 	return m.ended
+}
+
+// endStands is how long the line about an end stands.
+const endStands = 10 * time.Second
+
+// tellEnd lets a new line about an end stand for its time.
+func (m *Model) tellEnd(before toldMsg) tea.Cmd {
+	now := toldMsg{m.last, m.ended}
+	if now == before || now == (toldMsg{}) || m.o.Once || m.o.Question != "" {
+		return nil // a program for one question ends with that line
+	}
+	return tea.Tick(endStands, func(time.Time) tea.Msg { return now })
+}
+
+func (m *Model) told(msg toldMsg) {
+	if m.last == msg.last && m.ended == msg.ended {
+		m.last, m.ended = "", ""
+	}
 }
 
 func (m *Model) about(q events.Question) string {

@@ -6,7 +6,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/fermata-hitl/fermata/events"
-	"github.com/fermata-hitl/fermata/frontends/card"
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
@@ -51,13 +50,13 @@ func (p *pointer) window(n, room int) (from, to int) {
 }
 
 func (m *Model) listKey(k tea.KeyPressMsg) tea.Cmd {
+	m.last, m.ended = "", "" // it was read
 	switch {
 	case m.list.filtering:
 		return m.filterKey(k)
 	case m.on != screenList:
 		return m.sideKey(k.String())
 	}
-	m.last, m.ended = "", "" // it was read
 	if by, moves := m.moves(k.String()); moves {
 		m.moveCursor(by)
 		return nil
@@ -73,7 +72,7 @@ func (m *Model) listAct(key string) tea.Cmd {
 	case "/":
 		m.list.filtering = true
 	case "esc":
-		m.clearList()
+		return m.clearList()
 	case "tab", "shift+tab":
 		m.list.lower = !m.inEarlier()
 	case "enter":
@@ -84,9 +83,15 @@ func (m *Model) listAct(key string) tea.Cmd {
 		if r, ok := m.currentRow(); ok && !m.inEarlier() {
 			m.tick(r)
 			m.moveCursor(1)
+			return m.openDue()
+		}
+	case "a":
+		if !m.inEarlier() {
+			m.tickAll()
+			return m.openDue()
 		}
 	case "n":
-		return m.openOldest()
+		return m.openAny()
 	case "h":
 		m.on = screenHooks
 	case "?":
@@ -97,13 +102,15 @@ func (m *Model) listAct(key string) tea.Cmd {
 	return nil
 }
 
-// clearList takes back the last of what was chosen: the ticks, then the filter.
-func (m *Model) clearList() {
+// clearList takes back the last of what was chosen: the ticks, then the filter. What
+// came while rows were ticked opens with the last tick that goes.
+func (m *Model) clearList() tea.Cmd {
 	if len(m.waiting.ticked) > 0 {
 		clear(m.waiting.ticked)
-		return
+		return m.openDue()
 	}
 	m.list.filter.set("")
+	return nil
 }
 
 // openRow opens what is ticked or under the cursor: as a dialog, or as a receipt.
@@ -116,14 +123,6 @@ func (m *Model) openRow() tea.Cmd {
 		m.list.operation = l.Operation
 	}
 	return nil
-}
-
-// openOldest opens the oldest question that was not put aside, else the oldest.
-func (m *Model) openOldest() tea.Cmd {
-	if cmd := m.openNext(); m.dialog != nil || len(m.questions) == 0 {
-		return cmd
-	}
-	return m.openSet(m.questionsOf(m.waiting.rows[0]))
 }
 
 // inEarlier says that the keys are about what was decided: because Tab chose it, or
@@ -214,7 +213,7 @@ func (m *Model) listRows() []string {
 	m.list.firstEarlier = 0
 	out = append(out, m.upperRows(upper, len(out))...)
 	if lower > 0 {
-		out = append(out, m.earlierRule())
+		out = append(out, m.earlierRule(lower-1))
 		m.list.firstEarlier = len(out)
 		out = append(out, m.earlierRows(lower-1, len(out))...)
 	}
@@ -237,9 +236,14 @@ func (m *Model) fill(lines []string, bottom string) []string {
 	return append(lines[:max(m.height-1, 0)], bottom)
 }
 
+// leastEarlier is how many rows what was decided keeps while more waits than there
+// is room for.
+const leastEarlier = 3
+
 // shareRows divides the rows of the window between what waits and, with its rule,
 // what was decided. While what waits needs more, a small window keeps half for what
-// was decided, so that something of it is in sight, and a larger one a third.
+// was decided, so that something of it is in sight, and a larger one a third; but no
+// more than leastEarlier rows.
 func (m *Model) shareRows(room int) (upper, lower int) {
 	needs, lines := max(len(m.filtered()), 1), len(m.linesShown())
 	if lines == 0 || room < 4 {
@@ -249,6 +253,7 @@ func (m *Model) shareRows(room int) (upper, lower int) {
 	if room < 12 {
 		kept = room / 2
 	}
+	kept = min(kept, leastEarlier+1)
 	upper = min(needs, max(room-lines-1, room-kept))
 	return upper, min(lines+1, room-upper)
 }
@@ -273,28 +278,13 @@ func (m *Model) upperRows(room, line int) []string {
 	return out
 }
 
-func (m *Model) listHeader() string {
-	left := m.w.Say(words.Product) + " · " + m.w.Say(words.WaitingCount, len(m.questions))
-	if m.width >= 60 && m.sessions > 1 {
-		left += " · " + m.w.Say(words.SessionCount, m.sessions)
+// earlierRule stands above what was decided, of which a number of rows are in sight.
+func (m *Model) earlierRule(rows int) string {
+	text := m.w.Say(words.Earlier)
+	if n := len(m.linesShown()); rows < n {
+		text = m.w.Say(words.EarlierCut, text, rows, n)
 	}
-	if n := len(m.waiting.ticked); n > 0 {
-		left += " · " + m.w.Say(words.TickedCount, n)
-	}
-	right := "/ " + m.w.Say(words.Filter) + "   ? " + m.w.Say(words.Help)
-	switch {
-	case !m.attached:
-		right = m.w.Say(words.Detached)
-	case m.list.filter.value() != "":
-		right = "/ " + card.Line(m.list.filter.value())
-	case m.width < 60:
-		right = "? " + m.w.Say(words.Help)
-	}
-	return " " + m.style.dim.Render(sides(left, right, m.width-2))
-}
-
-func (m *Model) earlierRule() string {
-	label := "─ " + m.w.Say(words.Earlier) + " "
+	label := fit("─ "+text+" ", m.width-2)
 	return " " + m.style.dim.Render(label+strings.Repeat("─", max(m.width-2-cells(label), 0)))
 }
 
@@ -318,6 +308,9 @@ var (
 	idleKeys = []button{
 		{"h", words.HooksPane, focusNone}, {"?", words.Help, focusNone}, {"q", words.Quit, focusNone},
 	}
+	tickedKeys = []button{
+		{"Enter", words.OpenTicked, focusNone}, {"a", words.TickAll, focusNone}, {"Esc", words.Untick, focusNone},
+	}
 	writeKeys = []button{{"Enter", words.Keep, focusNone}, {"Esc", words.Clear, focusNone}}
 )
 
@@ -338,6 +331,8 @@ func (m *Model) listBottom() string {
 		return m.keysLine(earlierKeys)
 	case len(m.questions) == 0:
 		return m.keysLine(idleKeys)
+	case len(m.waiting.ticked) > 0:
+		return m.keysLine(tickedKeys)
 	}
 	return m.keysLine(browseKeys)
 }
@@ -355,9 +350,12 @@ func (m *Model) keysLine(keys []button) string {
 	}
 	kept = append(kept, last)
 	line := " "
-	for _, b := range kept {
+	for i, b := range kept {
+		if i > 0 {
+			line += "   "
+		}
 		from := cells(line)
-		line += m.style.strong.Render(b.key) + m.style.dim.Render(" "+m.w.Say(b.text)) + "   "
+		line += m.style.strong.Render(b.key) + m.style.dim.Render(" "+m.w.Say(b.text))
 		m.zone(m.height-1, from, from+width(b)-3, func() tea.Cmd { return m.pressed(strings.ToLower(b.key)) })
 	}
 	return line

@@ -30,8 +30,9 @@ type Model struct {
 	waiting   waiting
 	history   history
 	hooks     hooks
-	sessions  int
+	sessions  int // in which something waits
 	attached  bool
+	filling   filling
 	summaries map[events.ID]string // what open questions are about, as far as it was shown
 
 	dialog  *dialog // the question on the screen, nil for what on says
@@ -83,6 +84,11 @@ type (
 		question events.ID
 		yours    bool
 	}
+	// toldMsg takes away the line about an end, if it is still the same.
+	toldMsg struct {
+		last  events.ID
+		ended string
+	}
 	doneMsg struct{}
 )
 
@@ -104,7 +110,7 @@ func (m *Model) changed() tea.Msg { return changedMsg{} }
 
 // Update implements [tea.Model].
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	before, shown := m.now, m.dialog
+	before, shown, told := m.now, m.dialog, toldMsg{m.last, m.ended}
 	m.now, m.busy = m.o.Now(), true
 	if m.dialog != nil && m.counting && m.now.Sub(before) > stopped {
 		m.dialog.grace.begin(m.now)
@@ -114,13 +120,18 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.pointAt(shown.lead().ID) // back in the list one stands where one was
 	}
 	m.zones = m.zones[:0] // the next frame says where things are
-	return m, tea.Batch(cmd, m.schedule())
+	return m, tea.Batch(cmd, m.schedule(), m.tellEnd(told))
 }
 
 func (m *Model) handle(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case changedMsg:
 		return m.refresh()
+	case filledMsg:
+		m.filling.looking = false
+		return m.refresh()
+	case toldMsg:
+		m.told(msg)
 	case secondMsg:
 		m.counting = false
 		return tea.Batch(m.retryArgs(), m.callPerson())
@@ -217,14 +228,11 @@ func (m *Model) refresh() tea.Cmd {
 	if m.o.Question != "" {
 		return m.oneQuestion()
 	}
-	cmds := []tea.Cmd{m.readRuns(), m.join(fresh)}
+	cmds := []tea.Cmd{m.readRuns(), m.join(fresh), m.awaitAll()}
 	if m.o.Once && m.last != "" && len(m.questions) == 0 {
 		return tea.Quit
 	}
-	if m.dialog == nil && !m.list.filtering {
-		cmds = append(cmds, m.openNext())
-	}
-	return tea.Batch(append(cmds, m.noteNew(fresh))...)
+	return tea.Batch(append(cmds, m.openDue(), m.noteNew(fresh))...)
 }
 
 // readInbox takes over what is known now, and tells which questions are new.
@@ -233,7 +241,6 @@ func (m *Model) readInbox() (fresh []events.Question) {
 	m.questions = m.unsettled(m.o.Inbox.Questions())
 	fresh = m.arrangeRows(before)
 	m.readHistory()
-	m.sessions = len(m.o.Inbox.Sessions())
 	m.attached = m.o.Inbox.Attached()
 	return fresh
 }
@@ -267,15 +274,4 @@ func (m *Model) index(id events.ID) int {
 		return i
 	}
 	return -1
-}
-
-// openNext opens the oldest question that was not put aside, with those that are
-// equal to it.
-func (m *Model) openNext() tea.Cmd {
-	for _, r := range m.waiting.rows {
-		if !m.later[m.questions[r[0]].ID] {
-			return m.openSet(m.questionsOf(r))
-		}
-	}
-	return nil
 }

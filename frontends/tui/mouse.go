@@ -44,7 +44,9 @@ func (m *Model) click(column, row int) tea.Cmd {
 	}
 	for _, z := range slices.Backward(m.zones) {
 		if z.row == row && z.from <= column && column < z.to {
-			m.notice = notice{}
+			if m.notice = (notice{}); m.dialog == nil {
+				m.last, m.ended = "", "" // it was read
+			}
 			return z.act()
 		}
 	}

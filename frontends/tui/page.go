@@ -22,11 +22,11 @@ type field struct {
 	warn, head  bool // head is a heading, above what follows
 }
 
-var pageKeys = []button{{"↑ ↓", words.Scroll, focusNone}, {"Esc", words.Back, focusNone}, {"q", words.Quit, focusNone}}
+var pageKeys = []button{{"↑ ↓", words.Scroll, focusNone}, {"Esc", words.Back, focusNone}, {"q", words.ToList, focusNone}}
 
 // pageView draws fields below a title, names in a column of their own.
 func (m *Model) pageView(title string, fields []field) []string {
-	out := m.head(" " + m.style.strong.Render(fit(title, m.width-2)))
+	out := m.head(m.asideHeader(m.style.strong.Render(title)))
 	names := 0
 	for _, f := range fields {
 		names = max(names, cells(f.name))
@@ -80,24 +80,27 @@ func (m *Model) sideKey(key string) tea.Cmd {
 	case moves:
 		m.page.scroll(by)
 	case key == "q":
-		return tea.Quit
+		m.on = screenList
+		return m.openDue()
 	case key == "m":
 		m.toggleMouse()
 	case key == "enter" && m.on == screenHooks:
 		return m.openRun()
 	case key == "n":
-		return m.openOldest()
+		return m.openAny()
 	case key == "esc" || key == "h" && m.on == screenHooks || key == "?" && m.on == screenHelp:
-		m.goBack()
+		return m.goBack()
 	}
 	return nil
 }
 
-// goBack leads from a page to the list that it was opened from.
-func (m *Model) goBack() {
+// goBack leads from a page to the list that it was opened from. Back in the list of
+// questions, what came meanwhile opens.
+func (m *Model) goBack() tea.Cmd {
 	if m.on == screenRun {
 		m.on = screenHooks
-		return
+		return nil
 	}
 	m.on = screenList
+	return m.openDue()
 }

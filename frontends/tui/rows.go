@@ -28,6 +28,7 @@ type waiting struct {
 	searches map[events.ID]string
 	stats    map[events.ID]string // of the rows that were drawn
 	ticked   map[events.ID]bool
+	twins    twins
 }
 
 func newWaiting() waiting {
@@ -53,6 +54,8 @@ func (m *Model) arrangeRows(before []events.Question) (fresh []events.Question) 
 	}
 	m.waiting.places = places
 	m.waiting.rows = group(m.questions, places)
+	m.sessions = countSessions(m.questions)
+	m.waiting.twins = m.findTwins()
 	m.dropGone()
 	m.filterRows()
 	return fresh
@@ -173,7 +176,7 @@ func clip(s string) string {
 	if len(s) > 2000 {
 		s = strings.ToValidUTF8(s[:2000], "") + "…"
 	}
-	return fit(s, 200)
+	return fitAbout(s, 200)
 }
 
 // pointAt puts the cursor on the row of a question, if there is one.
@@ -238,6 +241,18 @@ func (m *Model) tick(r row) {
 	}
 }
 
+// tickAll marks all rows that the filter lets through, or, where all are marked,
+// takes their marks away.
+func (m *Model) tickAll() {
+	shown := m.filtered()
+	all := !slices.ContainsFunc(shown, func(r row) bool { return !m.isTicked(r) })
+	for _, r := range shown {
+		if all == m.isTicked(r) {
+			m.tick(r)
+		}
+	}
+}
+
 func (m *Model) isTicked(r row) bool { return m.waiting.ticked[m.questions[r[0]].ID] }
 
 // waitingRows draws the rows from which to which the window shows.
@@ -248,7 +263,7 @@ func (m *Model) waitingRows(shown []row, from, to, line int) []string {
 		out = append(out, m.waitingRow(r, current))
 		at := line + len(out) - 1
 		m.zone(at, 0, m.width, func() tea.Cmd { return m.openSet(m.questionsOf(r)) })
-		m.zone(at, 0, leadWidth, func() tea.Cmd { m.tick(r); return nil })
+		m.zone(at, 0, leadWidth, func() tea.Cmd { m.tick(r); return m.openDue() })
 	}
 	return out
 }
@@ -264,6 +279,7 @@ func (m *Model) waitingRow(r row, current bool) string {
 		agent: string(q.Agent), project: q.ProjectPath, tool: m.teller().Tool(q.Tool, q.Kind),
 		path: m.shortPath(q.Path), about: about, stats: m.stats(q), right: []string{m.waitsText(r)},
 	}
+	cells.session, cells.twin = m.waiting.twins[q.ID]
 	return m.columns(lead, cells, current)
 }
 

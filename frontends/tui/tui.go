@@ -53,6 +53,8 @@ type Inbox interface {
 	Runs() []events.RunLine
 	Sessions() []events.SessionHead
 	Attached() bool
+	// Complete says that a core is there and every open question is known.
+	Complete() bool
 }
 
 // Options are what a screen needs. Client, Inbox, Changed and Principal must be set.

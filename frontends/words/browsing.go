@@ -5,6 +5,14 @@ const (
 	Help         Key = "help"
 	Tick         Key = "tick"
 	TickedCount  Key = "ticked_count"
+	TickedHidden Key = "ticked_hidden"
+	TickAll      Key = "tick_all"
+	Untick       Key = "untick"
+	OpenTicked   Key = "open_ticked"
+	WaitingOf    Key = "waiting_of"
+	EndsIn       Key = "ends_in"
+	EarlierCut   Key = "earlier_cut"
+	ToList       Key = "to_list"
 	HooksPane    Key = "hooks_pane"
 	Receipt      Key = "receipt"
 	Waiting      Key = "waiting"
@@ -57,6 +65,7 @@ const (
 	Running       Key = "running"
 	CallRejected  Key = "call_rejected"
 	FailedOpen    Key = "failed_open"
+	RunRan        Key = "run_ran"
 	RunFailed     Key = "run_failed"
 	RunTimedOut   Key = "run_timed_out"
 	RunMissing    Key = "run_missing"
@@ -74,7 +83,9 @@ const (
 	HelpMove      Key = "help_move"
 	HelpOpen      Key = "help_open"
 	HelpTick      Key = "help_tick"
+	HelpTickAll   Key = "help_tick_all"
 	HelpNext      Key = "help_next"
+	HelpQuit      Key = "help_quit"
 	HelpTab       Key = "help_tab"
 	HelpFilter    Key = "help_filter"
 	HelpHooks     Key = "help_hooks"
@@ -100,6 +111,14 @@ var browsing = map[Key]text{
 	Help:         {"help", "帮助"},
 	Tick:         {"tick", "勾选"},
 	TickedCount:  {"%d ticked", "已勾选 %d 个"},
+	TickedHidden: {"%d ticked, %d not shown", "已勾选 %d 个，其中 %d 个未显示"},
+	TickAll:      {"all", "全选"},
+	Untick:       {"untick", "取消勾选"},
+	OpenTicked:   {"open ticked", "打开已勾选项"},
+	WaitingOf:    {"%d of %d waiting", "%[2]d 个待答中的 %[1]d 个"},
+	EndsIn:       {"1 ends in %s", "1 个将在 %s 后结束"},
+	EarlierCut:   {"%s · %d of %d", "%s · 显示 %d / %d"},
+	ToList:       {"list", "列表"},
 	HooksPane:    {"hooks", "钩子"},
 	Receipt:      {"receipt", "回执"},
 	Waiting:      {"waiting", "待答"},
@@ -142,13 +161,14 @@ var browsing = map[Key]text{
 	FieldExit:    {"exit status", "退出状态"},
 	FieldStderr:  {"stderr", "标准错误"},
 
-	RunCount:      {"%d runs", "%d 次运行"},
+	RunCount:      {"runs: %d", "运行 %d 次"},
 	NoRuns:        {"No hook has run yet.", "还没有钩子运行过。"},
 	RunGone:       {"This run is no longer kept here.", "这里不再保留此次运行。"},
 	ReadingOutput: {"reading it", "正在读取"},
 	Running:       {"running", "运行中"},
 	CallRejected:  {"call rejected", "调用被拒"},
 	FailedOpen:    {"failed open", "失败后放行"},
+	RunRan:        {"ran", "已运行"},
 	RunFailed:     {"failed", "失败"},
 	RunTimedOut:   {"took too long", "超时"},
 	RunMissing:    {"its program is missing", "找不到程序"},
@@ -163,6 +183,8 @@ var browsing = map[Key]text{
 	HelpMove:      {"choose a row; PgUp PgDn Home End go farther", "选择一行；PgUp PgDn Home End 移动更远"},
 	HelpOpen:      {"open the row, or all that is ticked", "打开此行，或打开所有已勾选的行"},
 	HelpTick:      {"tick a row, to answer several at once", "勾选一行，以便一次回答多个"},
+	HelpTickAll:   {"tick all rows that are shown, or none", "勾选所有显示的行，或全部取消"},
+	HelpQuit:      {"quit; on a page, back to the list", "退出；在其他页面则回到列表"},
 	HelpNext:      {"open the next question", "打开下一个问题"},
 	HelpTab:       {"go between what waits and what was decided", "在待答与先前之间切换"},
 	HelpFilter:    {"filter both by what their rows say", "按各行内容筛选两部分"},

@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -33,6 +34,7 @@ func (b builder) Run() int {
 	}
 	defer os.RemoveAll(dir)
 	built = dir
+	alongside()
 	build := exec.Command("go", "build", "-o", dir+"/", "./cmd/...")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
@@ -40,4 +42,15 @@ func (b builder) Run() int {
 		return 1
 	}
 	return b.m.Run()
+}
+
+// alongside lets more tests run at once than there are processors, unless somebody
+// said how many: most of them wait for a clock or for another process.
+func alongside() {
+	flag.Parse()
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
+	if !asked {
+		_ = flag.Set("test.parallel", "6") // a number is what it takes
+	}
 }
