@@ -43,7 +43,7 @@ type Client interface {
 
 // Inbox is what is known of the questions. Its methods return at once, with
 // values that nobody changes.
-type Inbox interface {
+type Inbox interface { //nolint:interfacebloat // one thing, looked at from as many sides
 	// Questions are the open questions, the oldest first.
 	Questions() []events.Question
 	// Ended tells how a question ended that was open before.

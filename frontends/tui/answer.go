@@ -157,6 +157,9 @@ func (m *Model) answer(d *dialog, a events.Answer, text string) tea.Cmd {
 	if !m.answerable(d) {
 		return nil
 	}
+	if a == events.AnswerContinue && d.unseen() > 0 {
+		return nil
+	}
 	decided := decision{a, text}
 	if m.lockedBy(d) == nil && !d.claiming() {
 		return m.send(d, decided)
@@ -202,7 +205,7 @@ func (m *Model) gotAnswer(msg answerMsg) tea.Cmd {
 	}
 	m.tell(msg, failed)
 	if len(failed) == 0 && msg.decided.text != "" {
-		m.draft = ""
+		m.draft = draft{}
 	}
 	if d := m.dialog; d != nil && d.sending && d.has(msg.results[0].Question) {
 		m.answered(d, msg.results, len(failed) == 0)

@@ -26,6 +26,8 @@ type place struct {
 	focus          int // a box, or none
 	details        bool
 	detailsAt      int
+	session        events.Token
+	tool           string
 	words          string
 	composing      bool
 }
@@ -45,7 +47,7 @@ func (a *aside) keep(d *dialog) {
 	}
 	p := place{
 		questions: idsOf(d.questions()), current: d.current, chosen: d.chosen, first: d.first, focus: focusNone,
-		words: d.input.value(), composing: d.composing, details: d.details != nil,
+		session: d.lead().Session, tool: d.lead().Tool.Name, words: d.input.value(), composing: d.composing, details: d.details != nil,
 	}
 	for _, b := range d.all() {
 		p.at = append(p.at, b.offset())
@@ -107,7 +109,7 @@ func (m *Model) forgetAside() {
 			return false
 		}
 		if !m.settled[p.questions[0]] {
-			m.unsent(p.words)
+			m.unsent(p.session, p.tool, p.words)
 		}
 		return true
 	})

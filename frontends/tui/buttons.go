@@ -48,9 +48,20 @@ func (m *Model) oneRow() bool {
 func (m *Model) buttonsWidth(list []button) int {
 	n := 0
 	for _, b := range list {
-		n += cells(b.key) + cells(m.w.Say(b.text)) + 3
+		n += cells(b.key) + cells(m.buttonText(b)) + 3
 	}
 	return n
+}
+
+// buttonText names a button. An answer to several questions says to how many.
+func (m *Model) buttonText(b button) string {
+	text := m.w.Say(b.text)
+	if d := m.dialog; d != nil && (b.focus == focusContinue || b.focus == focusCancel) {
+		if n := len(d.questions()); n > 1 {
+			text += " " + m.w.Say(words.Times, n)
+		}
+	}
+	return text
 }
 
 // buttonLines draws the keys, in one line or in two: as many as there are for
@@ -134,7 +145,8 @@ func (r keyRow) indented(width int) keyRow {
 }
 
 func (m *Model) drawKey(d *dialog, b button, live bool) string {
-	open, end, text := " ", " ", " "+m.w.Say(b.text)
+	open, end, text := " ", " ", " "+m.buttonText(b)
+	live = live && (b.focus != focusContinue || d.unseen() == 0)
 	focused := b.focus != focusNone && b.focus == d.focus
 	if focused {
 		open, end = "[", "]"

@@ -31,6 +31,7 @@ type dialog struct {
 	problem string
 	marks   *string // what was made visible, counted once
 
+	told      map[events.ID]bool // to the core, as drawn
 	claims    map[events.ID]claim
 	pending   *decision // waits for the claims
 	sending   bool
@@ -77,7 +78,7 @@ func (m *Model) openSet(list []events.Question) tea.Cmd {
 		return nil
 	}
 	cmds := []tea.Cmd{m.leave()}
-	d := &dialog{parts: partsOf(list), focus: focusNone, claims: map[events.ID]claim{}}
+	d := &dialog{parts: partsOf(list), focus: focusNone, told: map[events.ID]bool{}, claims: map[events.ID]claim{}}
 	m.dialog = d
 	d.grace.begin(m.now)
 	for _, p := range d.parts {
@@ -187,19 +188,48 @@ func (m *Model) show(d *dialog) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// reportDrawn tells the core what a person can see now.
-func (m *Model) reportDrawn(d *dialog) tea.Cmd {
-	if m.dialog != d || !d.ready() || !m.fits() {
+// reportDrawn tells the core what a person has had in sight, each question once.
+func (m *Model) reportDrawn() tea.Cmd {
+	d := m.dialog
+	if d == nil || !d.ready() || !m.fits() {
 		return nil
 	}
 	var cmds []tea.Cmd
 	for _, p := range d.parts {
 		for _, q := range p.all {
+			if !p.seen || d.told[q.ID] {
+				continue
+			}
+			d.told[q.ID] = true
 			// Only a report: nothing hangs on it.
 			cmds = append(cmds, m.call(func() { _ = m.o.Client.Drawn(m.ctx, q.ID, p.card.Digest) }))
 		}
 	}
 	return tea.Batch(cmds...)
+}
+
+// inSight notes which parts the frame that has just been made shows.
+func (d *dialog) inSight() {
+	for _, s := range d.spans {
+		if s.box >= len(d.values) {
+			continue
+		}
+		if b := d.values[s.box]; b.kind != boxHeading {
+			d.parts[b.part].seen = true
+		}
+	}
+}
+
+// unseen counts the parts of a set that have never been in sight. What nobody has
+// seen is not let go on.
+func (d *dialog) unseen() int {
+	n := 0
+	for _, p := range d.parts {
+		if d.set() && !p.seen {
+			n++
+		}
+	}
+	return n
 }
 
 func (m *Model) call(f func()) tea.Cmd {

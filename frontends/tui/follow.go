@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-hitl/fermata/events"
 	"github.com/fermata-hitl/fermata/frontends"
+	"github.com/fermata-hitl/fermata/frontends/card"
 	"github.com/fermata-hitl/fermata/frontends/words"
 )
 
@@ -119,16 +120,24 @@ func (m *Model) closeEnded(d *dialog) {
 		m.ended = m.endText(d.parts[0].card, end)
 	}
 	if !d.sending {
-		m.unsent(d.input.value())
+		m.notice = notice{text: m.ended} // the next question opens over it
+		m.unsent(q.Session, q.Tool.Name, d.input.value())
 	}
 	m.dialog = nil
 }
 
+// draft are words whose question has ended. They were for one agent about one tool,
+// and come back for nobody else.
+type draft struct {
+	session    events.Token
+	tool, text string
+}
+
 // unsent keeps words whose question has ended.
-func (m *Model) unsent(text string) {
+func (m *Model) unsent(session events.Token, tool, text string) {
 	if text == "" {
 		return
 	}
-	m.draft = text
-	m.notice = notice{text: m.w.Say(words.UnsentWords)}
+	m.draft = draft{session, tool, text}
+	m.notice = notice{text: m.w.Say(words.UnsentWords, card.Line(tool))}
 }

@@ -54,6 +54,7 @@ func (m *Model) paint() {
 	}
 	if m.fits() {
 		d.grace.painted(now)
+		d.inSight()
 	}
 }
 

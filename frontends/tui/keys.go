@@ -299,8 +299,8 @@ func (m *Model) compose(d *dialog) tea.Cmd {
 		return nil
 	}
 	d.composing, d.details = true, nil
-	if d.input.value() == "" {
-		d.input.set(m.draft) // words whose question ended
+	if w, q := m.draft, d.lead(); d.input.value() == "" && w.session == q.Session && w.tool == q.Tool.Name {
+		d.input.set(w.text) // words whose question ended
 	}
 	return m.engage(d)
 }

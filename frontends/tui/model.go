@@ -46,7 +46,7 @@ type Model struct {
 	last    events.ID          // the question whose end the list's bottom line tells
 	ended   string             // that end in words, until a line of its operation says more
 	notice  notice
-	draft   string // words that were not sent
+	draft   draft // words that were not sent
 
 	zones    []zone // of the screen as it was drawn last
 	captures bool   // the mouse is this program's, not the terminal's
@@ -120,7 +120,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.pointAt(shown.lead().ID) // back in the list one stands where one was
 	}
 	m.zones = m.zones[:0] // the next frame says where things are
-	return m, tea.Batch(cmd, m.schedule(), m.tellEnd(told))
+	return m, tea.Batch(cmd, m.reportDrawn(), m.schedule(), m.tellEnd(told))
 }
 
 func (m *Model) handle(msg tea.Msg) tea.Cmd {
@@ -137,8 +137,7 @@ func (m *Model) handle(msg tea.Msg) tea.Cmd {
 		return tea.Batch(m.retryArgs(), m.callPerson())
 	case graceMsg:
 		msg.dialog.waking = false
-	case drawnMsg:
-		return m.reportDrawn(msg.dialog)
+	case drawnMsg: // what was in sight is told after every message
 	case argsMsg:
 		return m.gotArgs(msg)
 	case claimMsg:

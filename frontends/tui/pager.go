@@ -25,8 +25,25 @@ func (m *Model) openPager(d *dialog) tea.Cmd {
 	}
 	d.grace = grace{shut: true}
 	cmd := pager(m.o.Getenv)
-	cmd.Stdin = strings.NewReader(b.text + "\n")
+	cmd.Stdin = strings.NewReader(b.paper() + "\n")
 	return tea.ExecProcess(cmd, func(err error) tea.Msg { return pagedMsg{err} })
+}
+
+// paper is the box's text for a pager: what stands before the lines of a diff is in
+// it.
+func (b *box) paper() string {
+	if b.diff == nil {
+		return b.text
+	}
+	var lines []string
+	for _, l := range b.diff.lines {
+		sign := string(rune(l.Sign)) + " "
+		if l.Sign == '*' || l.Sign == '@' {
+			sign = "  "
+		}
+		lines = append(lines, sign+strings.ReplaceAll(l.Text, "\n", "\n  "))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // pager is $PAGER, read by a shell as other programs do. One that only copies would

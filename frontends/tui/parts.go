@@ -14,6 +14,7 @@ type part struct {
 	all  []events.Question // at least one, without Args, which are in card
 	card *card.Card        // nil until the arguments are here
 	args []byte
+	seen bool // some of it has been in sight
 }
 
 func partsOf(list []events.Question) []*part {

@@ -13,6 +13,54 @@ import (
 	"github.com/fermata-hitl/fermata/frontends/card"
 )
 
+// seeAll goes down until every part of a set has been in sight.
+func (tm *terminal) seeAll() {
+	for range 20 {
+		tm.press("pgdown")
+	}
+}
+
+// TestF9WhatNobodyHasSeenIsNotLetGoOn: of a set, only what was in sight is reported as
+// drawn, and Continue waits for the rest; Cancel does not.
+func TestF9WhatNobodyHasSeenIsNotLetGoOn(t *testing.T) {
+	bubble(t, 80, 24, func(tm *terminal) {
+		askSet(tm)
+		tm.settle()
+		var q events.Question
+		for _, p := range tm.m.dialog.parts {
+			if !p.seen {
+				q = p.lead()
+			}
+		}
+		if tm.m.dialog.unseen() == 0 || slices.Contains(tm.desk.drawn, q.Version.Digest) {
+			t.Fatalf("%d parts unseen, but the last is reported as drawn", tm.m.dialog.unseen())
+		}
+		if !strings.Contains(tm.text(), "not seen yet") {
+			t.Errorf("not said:\n%s", tm.text())
+		}
+		tm.press("c")
+		if len(tm.desk.answers) != 0 {
+			t.Fatal("what nobody has seen went on")
+		}
+		tm.seeAll()
+		if !slices.Contains(tm.desk.drawn, q.Version.Digest) || strings.Contains(tm.text(), "not seen yet") {
+			t.Errorf("not seen after all:\n%s", tm.text())
+		}
+		tm.press("c")
+		if got := answered(tm); got != "q1 q1b q2 q3" {
+			t.Errorf("answered %s", got)
+		}
+	})
+	bubble(t, 80, 24, func(tm *terminal) {
+		askSet(tm)
+		tm.settle()
+		tm.press("x")
+		if got := answered(tm); got != "q1 q1b q2 q3" {
+			t.Errorf("a no waited to be seen: %s", got)
+		}
+	})
+}
+
 // showing says that a question is on the screen.
 func (tm *terminal) showing(id events.ID) bool {
 	tm.mu.Lock()
@@ -108,7 +156,7 @@ func TestF8ASetShowsEverythingOfEverything(t *testing.T) {
 			for range 60 {
 				checkFits(t, tm.m)
 				text := tm.text()
-				if !strings.Contains(text, "c Continue") || !strings.Contains(text, "x Cancel") {
+				if !strings.Contains(text, " Continue × 4") || !strings.Contains(text, "x Cancel × 4") {
 					t.Fatalf("%s: no buttons:\n%s", size.name, text)
 				}
 				for _, w := range want {
@@ -157,6 +205,7 @@ func TestB4ASetIsAnsweredOneByOne(t *testing.T) {
 				"q3": {Code: events.RejectAlreadyAnswered, Who: "ana", Answer: events.AnswerCancel},
 			}
 			tm.settle()
+			tm.seeAll()
 			tm.press("c")
 			if !strings.Contains(tm.text(), "3 continued · 1: already answered: ana cancelled") {
 				t.Errorf("not told:\n%s", tm.text())
@@ -238,6 +287,7 @@ func TestF1SomebodyAnswersAPartOfASet(t *testing.T) {
 			t.Fatal("freed buttons took a key at once")
 		}
 		tm.settle()
+		tm.seeAll()
 		tm.press("c")
 		if len(tm.desk.answers) != 4 {
 			t.Errorf("%d answers", len(tm.desk.answers))
@@ -383,6 +433,15 @@ func TestB107WordsOfAnAsideQuestionThatEndsAreKept(t *testing.T) {
 		tm.desk.end("q1", events.EndTurnEnded)
 		synctest.Wait()
 		tm.ask(longQuestion(100))
+		tm.settle()
+		tm.press("w")
+		if got := tm.m.dialog.input.value(); got != "" {
+			t.Errorf("the words of another question are in this one: %q", got)
+		}
+		tm.press("esc", "esc")
+		again := push()
+		again.ID = "again"
+		tm.ask(again)
 		tm.settle()
 		tm.press("w")
 		if got := tm.m.dialog.input.value(); got != "no" {

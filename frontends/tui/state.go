@@ -84,6 +84,8 @@ func (m *Model) stateText(d *dialog) (text string, warn bool) {
 	switch lock := m.lockedBy(d); {
 	case lock != nil:
 		return m.claimText(lock), true
+	case d.unseen() > 0:
+		return m.w.Say(words.NotSeenYet, d.unseen(), len(d.parts)), false
 	case d.holds():
 		return m.w.Say(words.HeldByYou), false
 	}
@@ -168,8 +170,8 @@ func (m *Model) bottom(d *dialog) string {
 }
 
 func (m *Model) nextText(d *dialog) string {
-	next := m.neighbour(d, true)
-	if next == nil {
+	next := m.upNext(d)
+	if len(next) == 0 {
 		return ""
 	}
 	q := next[0]

@@ -136,8 +136,8 @@ func TestB107AWithdrawnQuestionClosesAndTheNextAppears(t *testing.T) {
 			t.Errorf("the end of another question stands under this one:\n%s", tm.text())
 		}
 		tm.press("w")
-		if tm.m.dialog.input.value() != "draft" {
-			t.Errorf("the words were lost: %q", tm.m.dialog.input.value())
+		if got := tm.m.dialog.input.value(); got != "" {
+			t.Errorf("the words of another question are in this one: %q", got)
 		}
 		tm.press("esc", "esc")
 		if !strings.Contains(tm.text(), "Bash · ended: the turn ended") {

@@ -238,12 +238,26 @@ func (m *Model) title(d *dialog) string {
 	room -= cells(left)
 	again = fit(again, room)
 	path := m.pathText(d, room-cells(again))
+	if !m.roomy() && !d.set() { // there is no header that says it
+		path += m.whose(d, room-cells(again)-cells(path))
+	}
 	left = m.style.strong.Render(left) + m.style.dim.Render(path) + m.style.warn.Render(again)
 	style := m.style.dim
 	if urgent {
 		style = m.style.warn
 	}
 	return " " + pad(left, m.width-2-cells(right)) + style.Render(right)
+}
+
+// whose names agent and project where room allows, at least the agent.
+func (m *Model) whose(d *dialog, room int) string {
+	q := d.lead()
+	for _, text := range []string{card.Session(q.Agent, q.ProjectPath), card.Line(string(q.Agent))} {
+		if text = " · " + text; cells(text) <= room {
+			return text
+		}
+	}
+	return ""
 }
 
 // where says which part of a set the current box is of.

@@ -50,6 +50,7 @@ const (
 	TakesItOver      Key = "takes_it_over"
 	HeldByYou        Key = "held_by_you"
 	UnsentWords      Key = "unsent_words"
+	NotSeenYet       Key = "not_seen_yet"
 	TooSmall         Key = "too_small"
 	Copied           Key = "copied"
 	TookAnswer       Key = "settled_by"

@@ -178,7 +178,7 @@ func (p *pane) kill() {
 // What is seen of a value that scrolls: its rows, and the line that says which
 // they are. A row that goes on from the one above has another gutter.
 var (
-	valueRow = regexp.MustCompile(`^ .*?([┃┇]) ?(.*)$`)
+	valueRow = regexp.MustCompile(`^ .*?([┃┇┗]) ?(.*)$`)
 	position = regexp.MustCompile(`rows ([\d,]+)–([\d,]+) of ([\d,]+)(?: · ([\d,]+) bytes)?`)
 )
 
