@@ -101,16 +101,20 @@ func opensAt(b *box, p *pane, s *screen, position int) {
 func (p *pane) leaves() {
 	p.t.Helper()
 	listed := func(text string) bool { return strings.Contains(text, "/ "+english.Say(words.Filter)) }
-	text := p.shows("a screen without a question", func(text string) bool { return !strings.Contains(text, " "+english.Say(words.Cancel)) })
-	for range 3 { // a row's details, the pane, the list
+	p.shows("a screen without a question", func(text string) bool { return !strings.Contains(text, " "+english.Say(words.Cancel)) })
+	again := time.NewTicker(500 * time.Millisecond)
+	defer again.Stop()
+	p.shows("the list", func(text string) bool {
 		if listed(text) {
-			return
+			return true
 		}
-		before := text
-		p.press("Escape")
-		text = p.shows("the page behind", func(text string) bool { return text != before })
-	}
-	p.shows("the list", listed)
+		select {
+		case <-again.C: // a row's details, the pane, the list
+			p.press("Escape")
+		default:
+		}
+		return false
+	})
 }
 
 // askedWhile opens a question ahead of every key of a text.
