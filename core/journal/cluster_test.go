@@ -223,7 +223,7 @@ func testOneWinner(t *testing.T, batched bool) {
 // checkStored compares what the contenders were told with what lies in the log.
 func checkStored(t *testing.T, j *journal.Journal, names []string, history []porcupine.Operation) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // a busy machine elects slowly
 	defer cancel()
 	first := map[string]uint64{}
 	for r, err := range j.Scan(ctx, 0) {

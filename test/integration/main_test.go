@@ -51,6 +51,6 @@ func alongside() {
 	asked := false
 	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
 	if !asked {
-		_ = flag.Set("test.parallel", "6") // a number is what it takes
+		_ = flag.Set("test.parallel", "4") // a number is what it takes
 	}
 }
