@@ -176,7 +176,7 @@ func (m *Model) load(p *part, args []byte) {
 
 // show lays out what is here now, whole, and starts its grace.
 func (m *Model) show(d *dialog) tea.Cmd {
-	cmds := []tea.Cmd{tea.Tick(frame, func(time.Time) tea.Msg { return drawnMsg{d} })}
+	cmds := []tea.Cmd{tea.Tick(frame, func(time.Time) tea.Msg { return drawnMsg{} })}
 	for _, p := range d.parts {
 		if p.comparing() {
 			cmds = append(cmds, m.fetch(p.lead().ID, p.card.Since))

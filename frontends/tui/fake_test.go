@@ -532,7 +532,7 @@ func someLines() []events.Line {
 		line("Read", "a.txt", events.LineRefused, func(l *events.Line) {
 			l.Code, l.Hook = events.CodeHookTimedOut, &events.Hook{ID: "slow-scan", Scope: events.ScopeGlobal}
 		}),
-		line("Grep", "TODO", events.LineRefused, func(l *events.Line) { l.Code = events.CodeUnavailable }),
+		line("Grep", "func", events.LineRefused, func(l *events.Line) { l.Code = events.CodeUnavailable }),
 		line("LS", "/tmp", events.LineFinished, func(l *events.Line) { l.Outcome = events.OutcomeFailed }),
 	}
 }

@@ -61,7 +61,7 @@ func (m *Model) join(fresh []events.Question) tea.Cmd {
 		return nil
 	}
 	d.grace.begin(m.now)
-	return tea.Tick(frame, func(time.Time) tea.Msg { return drawnMsg{d} })
+	return tea.Tick(frame, func(time.Time) tea.Msg { return drawnMsg{} })
 }
 
 // renew takes one question as it is now.

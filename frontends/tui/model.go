@@ -58,7 +58,7 @@ type (
 	changedMsg struct{}
 	secondMsg  struct{}
 	graceMsg   struct{ dialog *dialog }
-	drawnMsg   struct{ dialog *dialog }
+	drawnMsg   struct{}
 	argsMsg    struct {
 		question events.ID
 		version  int
@@ -197,7 +197,7 @@ func (m *Model) resize(msg tea.WindowSizeMsg) tea.Cmd {
 	if !hidden || !m.fits() {
 		return nil
 	}
-	return tea.Tick(frame, func(time.Time) tea.Msg { return drawnMsg{d} })
+	return tea.Tick(frame, func(time.Time) tea.Msg { return drawnMsg{} })
 }
 
 // schedule asks to be woken when something on the screen changes by time
