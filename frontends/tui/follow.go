@@ -42,10 +42,10 @@ func (m *Model) follow() {
 
 // join puts equal questions that have just come onto the card that shows the first
 // of them, since parallel calls do not arrive as one. Only while keys do not count
-// yet: what a person has begun to read is not made to mean more.
+// yet: what a person has begun to read, or has answered, is not made to mean more.
 func (m *Model) join(fresh []events.Question) tea.Cmd {
 	d := m.dialog
-	if d == nil || d.set() || !d.ready() || d.grace.left(m.now) == 0 {
+	if d == nil || d.set() || !d.ready() || d.sending || d.composing || d.grace.left(m.now) == 0 {
 		return nil
 	}
 	p := d.parts[0]

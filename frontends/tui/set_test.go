@@ -131,6 +131,27 @@ func TestB106EqualQuestionsThatComeOneByOneAreOneCard(t *testing.T) {
 	})
 }
 
+// TestF9NothingJoinsAnAnswerThatIsOnItsWay: a slow frame begins the grace anew while
+// the answer waits for its claim; what comes then was not on the card.
+func TestF9NothingJoinsAnAnswerThatIsOnItsWay(t *testing.T) {
+	bubble(t, 80, 24, func(tm *terminal) {
+		hold := make(chan struct{})
+		tm.desk.hold = hold
+		tm.ask(push())
+		tm.settle()
+		tm.press("down", "c")
+		tm.look(func(m *Model) { m.dialog.grace.begin(m.now) })
+		late := push()
+		late.ID = "late"
+		tm.ask(late)
+		close(hold)
+		synctest.Wait()
+		if got := answered(tm); got != "q1" {
+			t.Errorf("answered %s", got)
+		}
+	})
+}
+
 // answered names the questions that were answered, in order.
 func answered(tm *terminal) string {
 	var all []string
